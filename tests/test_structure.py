@@ -22,7 +22,7 @@ LAYERS = """
     tables
     actions
     engine
-    observation turn render
+    observation starts turn render
     position batch
     env vector_env kismet_v0 solver
     bots
