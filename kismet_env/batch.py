@@ -1,0 +1,441 @@
+"""N games of P players that go forward together: deal, step, observe, save. No API of any library in here.
+
+One compiled call plays a step of all games, ends and begins games where that is asked for, and writes observations
+and masks. The single environment is a batch of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kismet_env.actions import actions_of
+from kismet_env.dice import NUM_REROLL_KEEPS, NUM_ROLLS, ROLL_DICE, hash_words, mix
+from kismet_env.engine import (
+    Card,
+    Cards,
+    Game,
+    State,
+    choice_share,
+    deal,
+    fill_and_pass,
+    legal_boxes,
+    new_state,
+    roll_dice,
+)
+from kismet_env.jit import Table, compiled
+from kismet_env.observation import layout_of, observe
+from kismet_env.position import position_of, read_position, set_position
+from kismet_env.rules import NUM_BOXES, Rules
+from kismet_env.starts import open_boxes_of, start_rolls
+from kismet_env.tables import Record, Tables, record_of, tables_of
+
+REWARDS = ("points", "final", "win")
+ILLEGAL_ACTIONS = ("penalty", "terminate", "raise")
+AUTORESETS = ("Disabled", "NextStep", "SameStep")
+MOST_ILLEGAL = 100  # under "penalty" the game is cut off at this many illegal actions
+_POINTS, _FINAL, _WIN = range(3)
+_PENALTY, _RAISE = 0, 2
+_NEXT_STEP, _SAME_STEP = 1, 2
+_ILLEGAL_REWARD = -1.0
+_WHOLE_KINDS = "iu"
+
+
+class Step(NamedTuple):
+    """What a step of N games brings; every array is new and belongs to the caller.
+
+    Scorecards and totals are those of the player to move.
+    """
+
+    observations: npt.NDArray[np.float32]  # (N, D)
+    masks: npt.NDArray[np.int8]  # (N, A): 1 where an action is legal; all ones once the game is over
+    rewards: npt.NDArray[np.float64]  # (N, P): paid to each player in this step
+    terminated: npt.NDArray[np.bool_]  # (N,)
+    truncated: npt.NDArray[np.bool_]  # (N,)
+    illegal: npt.NDArray[np.bool_]  # (N,): whether the action was illegal
+    scorecards: npt.NDArray[np.int16]  # (N, 15): points, -1 where open
+    totals: npt.NDArray[np.int16]  # (N,)
+
+
+class Final(NamedTuple):
+    """How games ended that a step under "SameStep" has already begun anew; rows of other games mean nothing."""
+
+    observations: npt.NDArray[np.float32]  # (N, D)
+    scorecards: npt.NDArray[np.int16]  # (N, 15)
+    totals: npt.NDArray[np.int16]  # (N,)
+
+
+_SETTINGS = np.dtype(
+    [
+        ("open_boxes", np.int64),  # see starts.open_boxes_of
+        ("start_rolls", np.float64, (NUM_BOXES, NUM_ROLLS)),  # see starts.start_rolls; unused on a full sheet
+        ("num_rolls", np.int64),  # how many actions roll dice; the boxes follow
+        ("keep_of", np.int16, (NUM_ROLLS, NUM_REROLL_KEEPS)),  # actions.Actions.keep_of
+        ("can_roll", np.int8, (NUM_ROLLS, NUM_REROLL_KEEPS)),  # actions.Actions.can_roll
+        ("reward", np.int64),  # index into REWARDS
+        ("illegal_action", np.int64),  # index into ILLEGAL_ACTIONS
+        ("autoreset", np.int64),  # index into AUTORESETS
+    ],
+    align=True,
+)
+
+
+@compiled
+def _is_legal(game: Game, card: Card, tables: Tables, settings: Any, action: int) -> bool:
+    if action < settings.num_rolls:
+        return bool(game.rolls_left > 0 and settings.keep_of[game.roll, action] >= 0)
+    boxes = legal_boxes(tables, card.filled, card.armed, game.roll, game.rolls_left)
+    return bool(boxes >> (action - settings.num_rolls) & 1)
+
+
+@compiled
+def _deal_next(game: Game, cards: Cards, tables: Tables, settings: Any) -> None:
+    key = mix(game.base, np.uint64(game.episode))
+    game.episode += 1
+    deal(game, cards, tables, key, settings.open_boxes, settings.start_rolls)
+
+
+@compiled
+def _pay(over: bool, cards: Cards, reward: int, rewards: Table, row: int) -> None:
+    """Pay every player of a game what it is due under `reward`, into rewards[row]."""
+    num_players = len(cards)
+    if reward == _POINTS or (reward == _FINAL and over):
+        for player in range(num_players):
+            rewards[row, player] = cards[player].earned
+            cards[player].earned = 0
+    elif reward == _WIN and over:
+        best, winners = -1, 0
+        for player in range(num_players):
+            if cards[player].total > best:
+                best, winners = cards[player].total, 0
+            winners += cards[player].total == best
+        for player in range(num_players):
+            if cards[player].total == best:
+                rewards[row, player] = (num_players - winners) / (winners * (num_players - 1))
+            else:
+                rewards[row, player] = -1.0 / (num_players - 1)
+
+
+@compiled
+def _step_game(game: Game, cards: Cards, tables: Tables, settings: Any, action: int, out: Step, row: int) -> None:
+    """Play `action` in a game that is not over."""
+    card = cards[game.player]
+    if _is_legal(game, card, tables, settings, action):
+        if action < settings.num_rolls:
+            roll_dice(game, card, tables, settings.keep_of[game.roll, action])
+        else:
+            fill_and_pass(game, cards, tables, action - settings.num_rolls)
+        out.terminated[row] = game.over
+        _pay(game.over, cards, settings.reward, out.rewards, row)
+    else:
+        game.illegal += 1
+        out.illegal[row] = True
+        out.rewards[row, game.player] = _ILLEGAL_REWARD
+        if settings.illegal_action != _PENALTY:
+            game.over = out.terminated[row] = True
+        elif game.illegal >= MOST_ILLEGAL:
+            game.over = out.truncated[row] = True
+
+
+@compiled
+def _show_card(card: Card, scorecards: Table, totals: Table, row: int) -> None:
+    for box in range(NUM_BOXES):
+        scorecards[row, box] = card.points[box]
+    totals[row] = card.total
+
+
+@compiled
+def _show_mask(game: Game, card: Card, tables: Tables, settings: Any, masks: Table, row: int) -> None:
+    num_rolls = settings.num_rolls
+    if game.over:
+        for action in range(num_rolls + NUM_BOXES):
+            masks[row, action] = 1
+        return
+    roll, rolls_left = game.roll, game.rolls_left  # local: else read again after every byte written
+    if rolls_left > 0:
+        for action in range(num_rolls):
+            masks[row, action] = settings.can_roll[roll, action]
+    else:
+        for action in range(num_rolls):
+            masks[row, action] = 0
+    boxes = legal_boxes(tables, card.filled, card.armed, roll, rolls_left)
+    for box in range(NUM_BOXES):
+        masks[row, num_rolls + box] = boxes >> box & 1
+
+
+@compiled
+def _find_refused(games: Table, cards: Table, tables: Tables, settings: Any, actions: Table) -> int:
+    """Return the first row whose action is no action at all or, under "raise", illegal; -1 without one."""
+    for row in range(len(games)):
+        game, action = games[row], actions[row]
+        if game.over:
+            continue
+        if action < 0 or action >= settings.num_rolls + NUM_BOXES:
+            return row
+        if settings.illegal_action == _RAISE and not _is_legal(game, cards[row, game.player], tables, settings, action):
+            return row
+    return -1
+
+
+@compiled
+def _run(
+    games: Table,
+    all_cards: Table,
+    tables_array: Record,
+    layout_array: Record,
+    settings_array: Record,
+    deal_rows: Table,
+    actions: Table,
+    out: Step,
+    final: Final,
+) -> int:
+    """Deal new games to `deal_rows` or, when there are actions, step all games with them; write what is seen.
+
+    `out` comes with zeros in rewards and flags. Returns -1, or the first row with an action that is refused; then
+    nothing has changed.
+    """
+    tables, layout, settings = tables_array[0], layout_array[0], settings_array[0]
+    stepping = len(actions) > 0
+    if stepping:
+        refused = _find_refused(games, all_cards, tables, settings, actions)
+        if refused >= 0:
+            return refused
+    for row in range(len(games)):
+        game, cards = games[row], all_cards[row]
+        if not stepping:
+            if deal_rows[row]:
+                _deal_next(game, cards, tables, settings)
+        elif not game.over:
+            _step_game(game, cards, tables, settings, actions[row], out, row)
+            if game.over and settings.autoreset == _SAME_STEP:
+                observe(game, cards, tables, layout, game.player, final.observations, row)
+                _show_card(cards[game.player], final.scorecards, final.totals, row)
+                _deal_next(game, cards, tables, settings)
+        elif settings.autoreset == _NEXT_STEP:
+            _deal_next(game, cards, tables, settings)
+        observe(game, cards, tables, layout, game.player, out.observations, row)
+        _show_mask(game, cards[game.player], tables, settings, out.masks, row)
+        _show_card(cards[game.player], out.scorecards, out.totals, row)
+    return -1
+
+
+@compiled
+def _deal_keys(games: Table, cards: Table, tables_array: Record, settings_array: Record, keys: Table) -> None:
+    tables, settings = tables_array[0], settings_array[0]
+    for row in range(len(games)):
+        deal(games[row], cards[row], tables, keys[row], settings.open_boxes, settings.start_rolls)
+
+
+@compiled
+def _choice_shares(games: Table, cards: Table, shares: Table) -> None:
+    for row in range(len(games)):
+        shares[row] = choice_share(games[row], cards[row, games[row].player])
+
+
+class Batch:
+    """N games of P players.
+
+    Args:
+        num_games: N, at least 1.
+        num_players: P, 1 to 6; 1 is the solitaire game.
+        rules: Rules, a mapping of its fields, or None for the standard game.
+        actions: numbering of the actions, "keeps" or "holds".
+        observation: "features", "raw" or "dict" (whole numbers, piece after piece of the layout, as float32).
+        reward: "points", "final" or "win" (needs opponents).
+        illegal_action: "penalty", "terminate" or "raise".
+        start: "full", "open:k" or "uniform".
+        autoreset: "Disabled", "NextStep" or "SameStep": when a game that is over begins anew.
+
+    Raises ValueError for a value that is not valid, naming those that are.
+    """
+
+    def __init__(
+        self,
+        num_games: int,
+        num_players: int = 1,
+        *,
+        rules: Rules | Mapping[str, Any] | None = None,
+        actions: str = "keeps",
+        observation: str = "features",
+        reward: str = "points",
+        illegal_action: str = "penalty",
+        start: str = "full",
+        autoreset: str = "Disabled",
+    ) -> None:
+        if num_games < 1:
+            raise ValueError(f"num_games={num_games!r} is not at least 1")
+        if not 1 <= num_players <= MOST_PLAYERS:
+            raise ValueError(f"num_players={num_players!r} is not from 1 to {MOST_PLAYERS}")
+        if num_players == 1 and reward == "win":
+            raise ValueError("reward='win' needs opponents; solitaire rewards are points, final")
+        self.num_games, self.num_players = num_games, num_players
+        self._options: dict[str, Any] = {
+            "rules": Rules.of(rules),
+            "actions": actions,
+            "observation": observation,
+            "reward": reward,
+            "illegal_action": illegal_action,
+            "start": start,
+            "autoreset": autoreset,
+        }
+        self._build()
+        self.state = new_state(num_games, num_players)
+
+    def _build(self) -> None:
+        """Set everything that follows from the options."""
+        options = self._options
+        self.rules: Rules = options["rules"]
+        self.tables = tables_of(self.rules)
+        self.layout = layout_of(self.rules, self.num_players, options["observation"])
+        self.actions = actions_of(options["actions"])
+        open_boxes = open_boxes_of(options["start"])
+        num_rolls = self.actions.num_rolls
+        unused = ((0, 0), (0, NUM_REROLL_KEEPS - num_rolls))
+        self._settings = record_of(
+            _SETTINGS,
+            open_boxes=open_boxes,
+            start_rolls=0.0 if open_boxes == NUM_BOXES else start_rolls(self.rules),
+            num_rolls=num_rolls,
+            keep_of=np.pad(self.actions.keep_of, unused),
+            can_roll=np.pad(self.actions.can_roll, unused),
+            reward=_choice("reward", options["reward"], REWARDS),
+            illegal_action=_choice("illegal_action", options["illegal_action"], ILLEGAL_ACTIONS),
+            autoreset=_choice("autoreset_mode", options["autoreset"], AUTORESETS),
+        )
+        self._final = Final(
+            np.empty((self.num_games, self.layout.size), np.float32),
+            np.empty((self.num_games, NUM_BOXES), np.int16),
+            np.empty(self.num_games, np.int16),
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        names = ("num_games", "num_players", "_options", "state")
+        return {name: getattr(self, name) for name in names}
+
+    def __setstate__(self, values: dict[str, Any]) -> None:
+        self.__dict__.update(values)
+        self._build()
+
+    @property
+    def final(self) -> Final:
+        """How the games ended that the last step under "SameStep" ended; overwritten by the next step."""
+        return self._final
+
+    def seed(self, seeds: Sequence[int], rows: npt.NDArray[np.bool_] | None = None) -> None:
+        """Begin a seeding of `rows` (N,) bool (default: all), with one seed for each row of the batch.
+
+        Game e that row i deals from now on has the key mix(mix(seeds[i]), e). Raises ValueError for a negative seed.
+        """
+        bases = np.array([hash_words(seed) for seed in seeds], np.uint64)
+        chosen = slice(None) if rows is None else rows
+        self.state.games["base"][chosen] = bases[chosen]
+        self.state.games["episode"][chosen] = 0
+
+    def deal(self, rows: npt.NDArray[np.bool_] | None = None) -> Step:
+        """Begin a new game in `rows` (N,) bool (default: all) and return what all rows see; rewards are 0."""
+        return self._call(np.ones(self.num_games, np.bool_) if rows is None else rows, _NO_ACTIONS)
+
+    def deal_keys(self, keys: npt.NDArray[np.uint64]) -> Step:
+        """Begin in every row the game of its key, (N,) uint64, and return what is seen."""
+        _deal_keys(*self.state, self.tables, self._settings, keys)
+        return self.look()
+
+    def deal_positions(self, positions: Sequence[Mapping[str, Any]], rows: npt.NDArray[np.bool_] | None = None) -> Step:
+        """Begin in `rows` the games of `positions`, one for each row of the batch; ValueError changes nothing."""
+        chosen = range(self.num_games) if rows is None else np.flatnonzero(rows).tolist()
+        checked = {row: read_position(positions[row], self.rules, self.num_players) for row in chosen}
+        for row, position in checked.items():
+            game = self.state.games[row]
+            key = np.uint64(mix(game["base"], np.uint64(game["episode"])))
+            game["episode"] += 1
+            set_position(self.state, row, position, key=key, rules=self.rules)
+        return self.look()
+
+    def look(self) -> Step:
+        """Return what all rows see, without any change; rewards are 0."""
+        return self._call(np.zeros(self.num_games, np.bool_), _NO_ACTIONS)
+
+    def step(self, actions: npt.ArrayLike) -> Step:
+        """Play one action (N,) in every row; rows of games that are over ignore theirs.
+
+        Raises ValueError, and changes nothing, for numbers outside the action space, and under "raise" for an illegal
+        action, naming the legal ones.
+        """
+        numbers = np.asarray(actions)
+        if numbers.shape != (self.num_games,) or numbers.dtype.kind not in _WHOLE_KINDS:
+            raise ValueError(
+                f"actions of shape {numbers.shape} and type {numbers.dtype} are not {self.num_games} whole numbers"
+            )
+        return self._call(_NO_ROWS, numbers.astype(np.int64, copy=False))
+
+    def _call(self, deal_rows: npt.NDArray[np.bool_], actions: npt.NDArray[np.int64]) -> Step:
+        n = self.num_games
+        out = Step(
+            np.empty((n, self.layout.size), np.float32),
+            np.empty((n, self.actions.num_actions), np.int8),
+            np.zeros((n, self.num_players)),
+            np.zeros(n, np.bool_),
+            np.zeros(n, np.bool_),
+            np.zeros(n, np.bool_),
+            np.empty((n, NUM_BOXES), np.int16),
+            np.empty(n, np.int16),
+        )
+        refused = _run(
+            *self.state, self.tables, self.layout.tables, self._settings, deal_rows, actions, out, self._final
+        )
+        if refused >= 0:
+            raise ValueError(self._refusal(refused, int(actions[refused])))
+        return out
+
+    def _refusal(self, game: int, action: int) -> str:
+        where = f"game {game}: " if self.num_games > 1 else ""
+        if not 0 <= action < self.actions.num_actions:
+            return f"{where}action {action} is not one of 0..{self.actions.num_actions - 1}"
+        roll, left = int(self.state.games["roll"][game]), int(self.state.games["rolls_left"][game])
+        legal = np.flatnonzero(self.look().masks[game])
+        names = ", ".join(f"{number} ({self.actions.text(int(number), roll)})" for number in legal)
+        dice = "-".join(map(str, ROLL_DICE[roll]))
+        what = self.actions.text(action, roll)
+        return f"{where}action {action} ({what}) is illegal with dice {dice} and {left} roll(s) left; legal: {names}"
+
+    def choice_shares(self) -> npt.NDArray[np.float64]:
+        """Return the uniform number of each row's next decision, (N,) in [0, 1): see engine.choice_share."""
+        shares = np.empty(self.num_games)
+        _choice_shares(*self.state, shares)
+        return shares
+
+    def position(self, row: int = 0) -> dict[str, Any]:
+        """Return the position of one row in the form of `position`."""
+        return position_of(self.state, row)
+
+    def save(self) -> State:
+        """Return a copy of everything that decides how the games go on."""
+        return State(*(array.copy() for array in self.state))
+
+    def restore(self, saved: State, key: int | None = None) -> None:
+        """Go back to `saved`, of a batch of the same shape and options; `key` replaces the dice to come.
+
+        With a key, row i goes on with the dice of mix(mix(key), i): a planner passes a new one for each line it
+        tries, or it would see the dice that will really come. ValueError for a batch of another shape.
+        """
+        for mine, theirs in zip(self.state, saved, strict=True):
+            if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
+                raise ValueError(f"saved games of shape {theirs.shape} do not fit a batch of shape {mine.shape}")
+        for mine, theirs in zip(self.state, saved, strict=True):
+            mine[...] = theirs
+        if key is not None:
+            self.state.games["key"] = [hash_words(key, row) for row in range(self.num_games)]
+
+
+MOST_PLAYERS = 6
+_NO_ACTIONS = np.empty(0, np.int64)
+_NO_ROWS = np.empty(0, np.bool_)
+
+
+def _choice(name: str, value: Any, valid: tuple[str, ...]) -> int:
+    if value not in valid:
+        raise ValueError(f"{name}={value!r} is not one of {', '.join(valid)}")
+    return valid.index(value)

@@ -1,0 +1,1 @@
+"""The built-in players, one file each."""

@@ -1,0 +1,202 @@
+"""Solitaire Kismet as a Gymnasium environment: one game of a `Batch`, translated."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+
+from kismet_env.batch import Batch, Step
+from kismet_env.engine import State
+from kismet_env.render.sheet import sheet
+from kismet_env.rules import Rules
+
+RENDER_MODES = ("ansi",)
+Observation = Any  # an array or a dict of arrays, by the argument `observation`
+
+
+def checked_render_mode(render_mode: str | None) -> str | None:
+    """Return `render_mode`; ValueError, naming the valid ones, if it is not one of them or None."""
+    if render_mode is not None and render_mode not in RENDER_MODES:
+        raise ValueError(f"render_mode={render_mode!r} is not one of {', '.join(RENDER_MODES)} or None")
+    return render_mode
+
+
+def seed_of(env: gym.Env[Any, Any] | gym.vector.VectorEnv[Any, Any, Any], seed: int | None) -> int:
+    """Return `seed`, or the seed that Gymnasium chose for an environment that was given none."""
+    if seed is not None:
+        return int(seed)
+    chosen = env.np_random_seed
+    if chosen is not None and chosen >= 0:
+        return int(chosen)
+    return int(env.np_random.integers(2**63))  # somebody has put a generator of their own there
+
+
+class KismetEnv(gym.Env[Observation, Any]):
+    """Solitaire Kismet.
+
+    ## Description
+    Five dice with coloured pips, up to three rolls a turn, fifteen boxes of which each turn fills one. The aim is the
+    highest total. RULES.md states the rules; `rules` chooses among the readings and house rules.
+
+    ## Action Space
+    `Discrete(225)` with `actions="keeps"`: action k < 210 keeps the dice of keep k, one of the 210 multisets of
+    nought to four dice (`kismet_env.dice`), and rolls the others; 210 + box fills that box (`kismet_env.Box`).
+    `Discrete(46)` with `actions="holds"`: the dice lie sorted, action a < 31 keeps the dice whose bit is set (bit 0 =
+    lowest die), 31 + box fills. `info["action_mask"]` and `action_masks()` say exactly which actions are legal.
+
+    ## Observation Space
+    `observation="features"`: `Box(0, 1, (79,), float32)`, see the table below; `"raw"`: the same without the pieces
+    from `color_counts` on; `"dict"`: whole numbers `dice` (5,), `colors` (5,), `rolls_left`, `scorecard` (15,) with
+    -1 for open boxes, `armed`. `kismet_env.observation.decode` turns vectors back into whole numbers.
+
+    {layout}
+
+    ## Starting State
+    `start="full"`: an empty sheet. `"open:k"`: k random boxes are open, the others hold plausible points. `"uniform"`:
+    the same with k drawn from 1 to 15. The five dice have been rolled once. `reset(options={"position": p})` starts
+    from any position (`kismet_env.position`).
+
+    ## Rewards
+    `reward="points"`: the points of the step, the bonus included when the sixth Basic box is filled, so the return
+    from an empty sheet is the final score. `"final"`: the sum of these, at the end.
+
+    An illegal action brings -1 and changes nothing; the 100th truncates the episode (`illegal_action="penalty"`). With
+    `"terminate"` the first one brings -1 and ends it, with `"raise"` it is a ValueError that names the legal actions.
+    Numbers outside the action space are always a ValueError.
+
+    ## Episode End
+    Terminated when all fifteen boxes are filled: 15 to 45 legal steps.
+
+    ## Information
+    At reset and at every step: `action_mask` int8 (A,), 1 where an action is legal, all ones after the end;
+    `illegal_action` bool; `scorecard` int16 (15,), -1 where open; `total` int.
+
+    ## Arguments
+    `rules` (a `Rules`, a mapping of its fields or None), `actions`, `observation`, `reward`, `illegal_action`, `start`,
+    `render_mode` (None or "ansi"); a ValueError names the valid values.
+
+    ## Randomness
+    The dice are a pure function of the seed, the number of the episode since that seeding, the number of filled boxes
+    and of the roll: the same seed gives the same game here, in a row of the vector environment and in a one-player
+    PettingZoo game.
+
+    ## References
+    RULES.md with its four sources.
+
+    ## Version History
+    v0: initial version.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 4}  # noqa: RUF012 (as declared by Gymnasium)
+
+    def __init__(
+        self,
+        rules: Rules | Mapping[str, Any] | None = None,
+        actions: str = "keeps",
+        observation: str = "features",
+        reward: str = "points",
+        illegal_action: str = "penalty",
+        start: str = "full",
+        render_mode: str | None = None,
+    ) -> None:
+        self.render_mode = checked_render_mode(render_mode)
+        self._batch = Batch(
+            1,
+            rules=rules,
+            actions=actions,
+            observation=observation,
+            reward=reward,
+            illegal_action=illegal_action,
+            start=start,
+        )
+        self._is_seeded = False
+        self._mask = np.ones(self._batch.actions.num_actions, np.int8)
+        self.observation_space = self._batch.layout.space
+        self.action_space = gym.spaces.Discrete(self._batch.actions.num_actions)
+
+    @property
+    def rules(self) -> Rules:
+        """The rules of this environment."""
+        return self._batch.rules
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begin the next episode of the seeding, or the first one of a new `seed`.
+
+        `options={"position": p}` starts from a position; an impossible one is a ValueError and changes nothing.
+        """
+        super().reset(seed=seed)
+        if seed is not None or not self._is_seeded:
+            self._batch.seed([seed_of(self, seed)])
+            self._is_seeded = True
+        position = (options or {}).get("position")
+        out = self._batch.deal() if position is None else self._batch.deal_positions([position])
+        return self._observation(out), self._info(out)
+
+    def step(self, action: int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Play one action; ValueError for what is no number of the action space."""
+        if self._batch.state.games["over"][0]:
+            raise gym.error.ResetNeeded("the game is over or has not begun; call reset()")
+        try:
+            number = operator.index(action)
+        except TypeError:
+            raise ValueError(f"action {action!r} is not a whole number") from None
+        out = self._batch.step(np.array((number,)))
+        return (
+            self._observation(out),
+            float(out.rewards[0, 0]),
+            bool(out.terminated[0]),
+            bool(out.truncated[0]),
+            self._info(out),
+        )
+
+    def _observation(self, out: Step) -> Observation:
+        presented = self._batch.layout.present(out.observations)
+        if isinstance(presented, dict):
+            return {name: values[0] for name, values in presented.items()}
+        return presented[0]
+
+    def _info(self, out: Step) -> dict[str, Any]:
+        self._mask = out.masks[0]
+        return {
+            "action_mask": out.masks[0],
+            "illegal_action": bool(out.illegal[0]),
+            "scorecard": out.scorecards[0],
+            "total": int(out.totals[0]),
+        }
+
+    def action_masks(self) -> npt.NDArray[np.bool_]:
+        """Return which actions are legal now, (A,) bool: what sb3-contrib's MaskablePPO asks for."""
+        return self._mask.astype(np.bool_)
+
+    def position(self) -> dict[str, Any]:
+        """Return the position in the form that `reset(options={"position": ...})` takes."""
+        return self._batch.position()
+
+    def save(self) -> State:
+        """Return the exact state of the game, dice to come included."""
+        return self._batch.save()
+
+    def restore(self, state: State, key: int | None = None) -> tuple[Observation, dict[str, Any]]:
+        """Go back to a saved `state` and return observation and info.
+
+        `key` replaces the dice to come, all but those on the table. A planner must pass one, a new one for each line
+        it tries: without it the dice that will really come are the ones it sees.
+        """
+        self._batch.restore(state, key)
+        self._is_seeded = True
+        out = self._batch.look()
+        return self._observation(out), self._info(out)
+
+    def render(self) -> str | None:
+        """Return the score sheet and the dice as text ("ansi"); None without a render mode."""
+        if self.render_mode is None:
+            gym.logger.warn("render() needs render_mode='ansi': gym.make(..., render_mode='ansi')")
+            return None
+        return sheet(self.position(), self.rules)

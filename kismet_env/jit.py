@@ -1,0 +1,65 @@
+"""Compilation of the kernels: numba with an on-disk cache that no edit can make stale.
+
+numba's own cache looks at the file a function stands in and at nothing else: after an edit of `rules` arrays'
+readers in another file it goes on running the old machine code. Here the cache folder is named after a hash of
+every source file of the package that holds compiled code, so any edit of any of them starts an empty cache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import numba
+import numpy.typing as npt
+import platformdirs
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Table = npt.NDArray[Any]
+"""An array as a kernel takes it; what it holds is said where it is made."""
+
+# Inlined, because a game is many small functions; numpy's error model, because its divisors are never 0 and the
+# check for that costs as much as the division.
+_OPTIONS: dict[str, Any] = {"nogil": True, "forceinline": True, "error_model": "numpy"}
+_PACKAGE = Path(__file__).parent
+
+
+def cache_root() -> Path:
+    """Return the folder for everything this package caches on disk (it may not exist yet).
+
+    The environment variable KISMET_CACHE_DIR replaces the user's cache folder.
+    """
+    return Path(os.environ.get("KISMET_CACHE_DIR") or platformdirs.user_cache_dir("kismet_env", appauthor=False))
+
+
+@lru_cache(maxsize=1)
+def source_hash() -> str:
+    """Return a hash of all sources that hold compiled code, as 16 hexadecimal digits."""
+    digest = hashlib.sha256()
+    for path in sorted(_PACKAGE.rglob("*.py")):
+        text = path.read_bytes()
+        if b"@compiled" in text:
+            digest.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0" + text + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def compiled(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile `function` with numba on its first call, without the GIL, cached on disk where that is possible.
+
+    On a read-only disk the function is compiled in every process. NUMBA_DISABLE_JIT=1 leaves it plain Python.
+    """
+    config: Any = numba.config
+    outer = config.CACHE_DIR
+    config.CACHE_DIR = str(Path(outer or cache_root() / "kernels") / source_hash())
+    try:
+        kernel: Callable[P, R] = numba.njit(**_OPTIONS, cache=True)(function)
+    except RuntimeError:  # "cannot cache function": no folder of numba's list can be written
+        kernel = numba.njit(**_OPTIONS)(function)
+    finally:
+        config.CACHE_DIR = outer
+    return kernel

@@ -1,0 +1,1 @@
+"""What a human sees: made from a position, without any change to the game."""
