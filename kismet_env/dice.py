@@ -34,6 +34,13 @@ COLOR_OF_FACE = (
 _KEEPS = [keep for size in range(NUM_DICE + 1) for keep in combinations_with_replacement(range(1, NUM_FACES + 1), size)]
 _KEEP_ID = {keep: index for index, keep in enumerate(_KEEPS)}
 
+
+def _without(keep: tuple[int, ...], face: int) -> list[int]:
+    rest = list(keep)
+    rest.remove(face)
+    return rest
+
+
 NUM_KEEPS = len(_KEEPS)
 NUM_REROLL_KEEPS = sum(len(keep) < NUM_DICE for keep in _KEEPS)
 NUM_ROLLS = NUM_KEEPS - NUM_REROLL_KEEPS
@@ -64,6 +71,15 @@ KEEP_AND_ONE = np.array(
     np.int16,
 )
 """The keep that a keep becomes by one more die; (210, 6) int16, indexed [keep, face - 1]."""
+
+KEEP_LESS_ONE = np.array(
+    [
+        [_KEEP_ID[tuple(_without(keep, face))] if face in keep else -1 for face in range(1, NUM_FACES + 1)]
+        for keep in _KEEPS
+    ],
+    np.int16,
+)
+"""The keep that a keep becomes by one die less, -1 without such a die; (462, 6) int16, indexed [keep, face - 1]."""
 
 
 def keep_index(dice: Sequence[int]) -> int:

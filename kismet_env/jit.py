@@ -1,14 +1,15 @@
 """Compilation of the kernels: numba with an on-disk cache that no edit can make stale.
 
-numba's own cache looks at the file a function stands in and at nothing else: after an edit of `rules` arrays'
-readers in another file it goes on running the old machine code. Here the cache folder is named after a hash of
-every source file of the package that holds compiled code, so any edit of any of them starts an empty cache.
+numba's own cache looks at the file a function stands in and at nothing else: after an edit of a function that it
+calls, or of a constant, in another file it goes on running the old machine code. Here the cache folder is named
+after a hash of every source file of the package, so that any edit starts an empty cache.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -39,13 +40,26 @@ def cache_root() -> Path:
 
 @lru_cache(maxsize=1)
 def source_hash() -> str:
-    """Return a hash of all sources that hold compiled code, as 16 hexadecimal digits."""
+    """Return a hash of all sources of the package, as 16 hexadecimal digits."""
     digest = hashlib.sha256()
     for path in sorted(_PACKAGE.rglob("*.py")):
-        text = path.read_bytes()
-        if b"@compiled" in text:
-            digest.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0" + text + b"\0")
+        digest.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
+
+
+@lru_cache(maxsize=1)
+def _kernel_folder() -> str | None:
+    """Return the folder for compiled code, None where it cannot be written.
+
+    numba would then look for a folder of its own, where the code of other sources may lie.
+    """
+    folder = Path(numba.config.CACHE_DIR or cache_root() / "kernels") / source_hash()  # type: ignore[attr-defined]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError:
+        return None
+    return str(folder)
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
@@ -54,12 +68,10 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     On a read-only disk the function is compiled in every process. NUMBA_DISABLE_JIT=1 leaves it plain Python.
     """
     config: Any = numba.config
-    outer = config.CACHE_DIR
-    config.CACHE_DIR = str(Path(outer or cache_root() / "kernels") / source_hash())
+    folder, outer = _kernel_folder(), config.CACHE_DIR
+    config.CACHE_DIR = folder or outer
     try:
-        kernel: Callable[P, R] = numba.njit(**_OPTIONS, cache=True)(function)
-    except RuntimeError:  # "cannot cache function": no folder of numba's list can be written
-        kernel = numba.njit(**_OPTIONS)(function)
+        kernel: Callable[P, R] = numba.njit(**_OPTIONS, cache=folder is not None)(function)
     finally:
         config.CACHE_DIR = outer
     return kernel
