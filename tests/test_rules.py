@@ -17,7 +17,7 @@ from kismet_env.actions import actions_of
 from kismet_env.batch import Batch
 from kismet_env.dice import ROLL_DICE, roll_index
 from kismet_env.rules import Box, Rules, basic_bonus, score
-from kismet_env.tables import max_total, tables_of
+from kismet_env.tables import box_points, max_total, tables_of
 
 CASES = json.loads((Path(__file__).parent / "rules_cases.json").read_text())
 VARIANT_CASES = json.loads((Path(__file__).parent / "variant_cases.json").read_text())
@@ -89,16 +89,14 @@ def test_printed_example(case: dict[str, Any]) -> None:
         actual = score(dice, box, Rules.of(rules), joker=joker)
         assert actual == case["expect"], f"{what}: expected {case['expect']}, actual {actual}"
 
-    batch, _, boxes = masks_at(
-        [{"cards": [card], "dice": list(dice), "rolls_left": case["rolls_left"]}], rules
-    )
+    batch, _, boxes = masks_at([{"cards": [card], "dice": list(dice), "rolls_left": case["rolls_left"]}], rules)
     legal = bool(boxes[0, box])
     assert legal == case["legal"], (
         f"{what}, rolls left {case['rolls_left']}: expected legal={case['legal']}, is {legal}"
     )
     if legal:
         batch.step(np.array([NUM_ROLLING + box]))
-        entered = int(batch.state.points[0, 0, box])
+        entered = int(batch.state.cards["points"][0, 0, box])
         assert entered == case["expect"], f"{what}: expected {case['expect']} on the card, actual {entered}"
 
 
@@ -122,7 +120,7 @@ def test_tables_hold_the_points_of_the_reference_for_every_variant() -> None:
             ]
             for joker in (False, True)
         ]
-        points = tables_of(Rules.of(changed)).points
+        points = box_points(Rules.of(changed))
         for joker, roll, box in np.argwhere(points != np.array(expected)).tolist():
             pytest.fail(
                 f"rules {changed}, joker {bool(joker)}, dice {tuple(ROLL_DICE[roll])}, box {Box(box).name}: "
@@ -135,9 +133,7 @@ def test_order_of_dice_and_sequence_type_do_not_matter() -> None:
     assert score(np.array([6, 1, 6, 1, 6]), Box.FULL_HOUSE_SAME_COLOR) == 40
 
 
-@pytest.mark.parametrize(
-    "dice", [(1, 2, 3, 4), (1, 2, 3, 4, 5, 6), (0, 1, 2, 3, 4), (1, 2, 3, 4, 7)], ids=str
-)
+@pytest.mark.parametrize("dice", [(1, 2, 3, 4), (1, 2, 3, 4, 5, 6), (0, 1, 2, 3, 4), (1, 2, 3, 4, 7)], ids=str)
 def test_impossible_dice_are_refused(dice: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match=r"dice|die"):
         score(dice, Box.YARBOROUGH)
@@ -169,9 +165,7 @@ def test_checksums_of_a_box(box: str, joker: bool) -> None:
     points = [score(dice, Box[box], joker=joker) for dice in reference.ALL_ROLLS]
     assert (sum(p > 0 for p in points), sum(points), max(points)) == CHECKSUMS[box, joker]
     if (box, True) not in CHECKSUMS:
-        assert points == [score(dice, Box[box], joker=True) for dice in reference.ALL_ROLLS], (
-            f"the joker changes {box}"
-        )
+        assert points == [score(dice, Box[box], joker=True) for dice in reference.ALL_ROLLS], f"the joker changes {box}"
 
 
 # RULES.md 3.11 for the Kismet Section, box by box from Two Pair Same Color to Kismet.
@@ -194,9 +188,7 @@ FITS = {
 def test_which_roll_fits_which_box(kind: str) -> None:
     rolls, joker, expected = FITS[kind]
     for dice in rolls:
-        actual = "".join(
-            "y" if score(dice, box, joker=joker) else "-" for box in list(Box)[Box.TWO_PAIR_SAME_COLOR :]
-        )
+        actual = "".join("y" if score(dice, box, joker=joker) else "-" for box in list(Box)[Box.TWO_PAIR_SAME_COLOR :])
         assert actual == expected, f"dice {dice}"
 
 
@@ -216,9 +208,7 @@ def test_bonus_row(case: dict[str, int]) -> None:
     assert basic_bonus(case["basic"]) == case["bonus"]
 
 
-@pytest.mark.parametrize(
-    "tiers", [((63, 35), (71, 55), (78, 75)), ((63, 35),), ((1, 1), (105, 500)), ()], ids=str
-)
+@pytest.mark.parametrize("tiers", [((63, 35), (71, 55), (78, 75)), ((63, 35),), ((1, 1), (105, 500)), ()], ids=str)
 def test_bonus_of_every_total(tiers: tuple[tuple[int, int], ...]) -> None:
     rules, fields = Rules(bonus_tiers=tiers), {**reference.STANDARD, "bonus_tiers": tiers}
     for total in range(106):
@@ -236,9 +226,9 @@ FIVE_BASIC_BOXES = {60: (6, 9, 12, 15, 18), 67: (8, 9, 12, 20, 18), 74: (8, 12, 
 def test_bonus_is_paid_with_the_sixth_basic_box(five_boxes: int, aces: int, bonus: int) -> None:
     card = dict(zip(reference.BASIC[1:], FIVE_BASIC_BOXES[five_boxes], strict=True))
     batch, _, _ = masks_at([{"cards": [card], "dice": [1] * aces + [3] * (5 - aces), "rolls_left": 0}], {})
-    assert int(batch.state.total[0, 0]) == five_boxes
+    assert int(batch.state.cards["total"][0, 0]) == five_boxes
     batch.step(np.array([NUM_ROLLING + Box.ACES]))
-    assert int(batch.state.total[0, 0]) == five_boxes + aces + bonus
+    assert int(batch.state.cards["total"][0, 0]) == five_boxes + aces + bonus
 
 
 # Which boxes may be filled
@@ -248,9 +238,7 @@ def cards_to_try() -> list[tuple[set[str], str, int]]:
     """Return (open boxes, Kismet box, kismets_rolled): boxes alone, with Yarborough, all, random sets."""
     rng = random.Random(0)
     sets = (
-        [{box} for box in reference.BOXES]
-        + [{box, "YARBOROUGH"} for box in reference.BOXES]
-        + [set(reference.BOXES)]
+        [{box} for box in reference.BOXES] + [{box, "YARBOROUGH"} for box in reference.BOXES] + [set(reference.BOXES)]
     )
     sets += [set(rng.sample(reference.BOXES, rng.randint(2, 14))) for _ in range(80)]
     cards = []
@@ -265,17 +253,15 @@ def cards_to_try() -> list[tuple[set[str], str, int]]:
 
 def masks_of_every_roll(cards: list[dict[str, int]], kismets: list[int], rules: dict[str, Any]) -> np.ndarray:
     """Return the masks of each card with all dice and rolls left: [card, rolls_left, roll, action]."""
-    positions = [
-        {"cards": [card], "kismets_rolled": [count]} for card, count in zip(cards, kismets, strict=True)
-    ]
+    positions = [{"cards": [card], "kismets_rolled": [count]} for card, count in zip(cards, kismets, strict=True)]
     one_each = Batch(len(cards), rules=rules)
     one_each.deal_positions(positions)
     shape = (len(cards), 3, len(SORTED_ROLLS))
     batch = Batch(int(np.prod(shape)), rules=rules)
     for array, of_card in zip(batch.state, one_each.state, strict=True):
         array[:] = np.repeat(of_card, 3 * len(SORTED_ROLLS), axis=0)
-    batch.state.rolls_left[:] = np.broadcast_to(np.arange(3)[:, None], shape).ravel()
-    batch.state.roll[:] = np.broadcast_to([roll_index(dice) for dice in SORTED_ROLLS], shape).ravel()
+    batch.state.games["rolls_left"] = np.broadcast_to(np.arange(3)[:, None], shape).ravel()
+    batch.state.games["roll"] = np.broadcast_to([roll_index(dice) for dice in SORTED_ROLLS], shape).ravel()
     return batch.look().masks.reshape(*shape, -1)
 
 
@@ -315,9 +301,7 @@ def test_boxes_to_fill_are_those_of_the_reference(zeros: str, yarborough: str) -
 
 # Rules as a value
 
-EVERY_FIELD: dict[str, Any] = {name: values[-1] for name, values in CHOICES.items()} | {
-    "bonus_tiers": ((60, 20),)
-}
+EVERY_FIELD: dict[str, Any] = {name: values[-1] for name, values in CHOICES.items()} | {"bonus_tiers": ((60, 20),)}
 
 
 def test_defaults_are_the_standard_game() -> None:

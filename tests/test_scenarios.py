@@ -21,9 +21,7 @@ Card = dict[str, int]
 class Table:
     """Games of the same rules, one per position; every turn is given its dice."""
 
-    def __init__(
-        self, positions: Sequence[dict[str, Any]], rules: dict[str, Any], *, reward: str = "points"
-    ) -> None:
+    def __init__(self, positions: Sequence[dict[str, Any]], rules: dict[str, Any], *, reward: str = "points") -> None:
         """Set up the positions: cards, player and, if it matters, kismets_rolled."""
         num_players = len(positions[0]["cards"])
         self.batch = Batch(len(positions), num_players=num_players, rules=rules, reward=reward)
@@ -48,18 +46,19 @@ class Table:
         """Return the filled boxes of every player."""
         return [
             {Box(b).name: int(p) for b, p in enumerate(card) if p >= 0}
-            for card in self.batch.state.points[row]
+            for card in self.batch.state.cards["points"][row]
         ]
 
     def filled(self, row: int = 0) -> list[int]:
         return [len(card) for card in self.cards(row)]
 
     def next_player(self, row: int = 0) -> int | None:
-        return None if self.batch.state.over[row] else int(self.batch.state.player[row])
+        game = self.batch.state.games[row]
+        return None if game["over"] else int(game["player"])
 
     def totals(self, row: int = 0) -> list[int]:
         """Return the totals of every player, bonus included."""
-        return self.batch.state.total[row].tolist()
+        return self.batch.state.cards["total"][row].tolist()
 
 
 def total_of(card: Card, rules: Rules) -> tuple[int, int, int]:
@@ -81,9 +80,8 @@ def test_scenario(scenario: dict[str, Any], reward: str) -> None:
     num_players = len(scenario["start"]["cards"])
     rules, fields = Rules.of(scenario["rules"]), {**reference.STANDARD, **scenario["rules"]}
     table = Table([scenario["start"]], scenario["rules"], reward=reward)
-    kismets = scenario["start"].get("kismets_rolled") or [
-        int(card.get("KISMET", 0) > 0) for card in table.cards()
-    ]
+    kismets = [int(card.get("KISMET", 0) > 0) for card in table.cards()]
+    kismets = list(scenario["start"].get("kismets_rolled", kismets))
     assert table.cards() == [in_sheet_order(card) for card in scenario["start"]["cards"]]
 
     for number, step in enumerate(scenario["steps"], start=1):
@@ -100,10 +98,7 @@ def test_scenario(scenario: dict[str, Any], reward: str) -> None:
         rewards = table.fill([Box[box]])[0].tolist()
         kismets[player] += len(set(dice)) == 1
         after = table.cards()
-        new = [
-            {name: card[name] for name in card if name not in old}
-            for card, old in zip(after, before, strict=True)
-        ]
+        new = [{name: card[name] for name in card if name not in old} for card, old in zip(after, before, strict=True)]
         zeros = [{} for _ in new]
         for zero in step["forced_zeros"]:
             zeros[zero["player"]][zero["box"]] = 0
@@ -139,9 +134,7 @@ def in_sheet_order(card: Card) -> Card:
     return {box: card[box] for box in reference.BOXES if box in card}
 
 
-SECOND_KISMET_RULES = list(
-    product(("scored", "filled", "rolled"), ("full", "natural", "always"), (True, False))
-)
+SECOND_KISMET_RULES = list(product(("scored", "filled", "rolled"), ("full", "natural", "always"), (True, False)))
 
 
 @pytest.mark.parametrize(("second_kismet", "joker", "penalty"), SECOND_KISMET_RULES)
