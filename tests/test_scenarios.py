@@ -12,6 +12,7 @@ import reference
 
 from kismet_env.actions import actions_of
 from kismet_env.batch import Batch
+from kismet_env.dice import roll_index
 from kismet_env.rules import Box, Rules, basic_bonus
 
 SCENARIOS = json.loads((Path(__file__).parent / "scenarios.json").read_text())
@@ -19,21 +20,18 @@ Card = dict[str, int]
 
 
 class Table:
-    """Games of the same rules, one per position; every turn is given its dice."""
+    """Games of the same rules, one per position; every turn is given its dice, all else is the engine's doing."""
 
     def __init__(self, positions: Sequence[dict[str, Any]], rules: dict[str, Any], *, reward: str = "points") -> None:
         """Set up the positions: cards, player and, if it matters, kismets_rolled."""
         num_players = len(positions[0]["cards"])
         self.batch = Batch(len(positions), num_players=num_players, rules=rules, reward=reward)
-        self._set(positions)
-
-    def _set(self, positions: Sequence[dict[str, Any]]) -> None:
         self.batch.deal_positions(positions)
 
     def show(self, dice: Sequence[Sequence[int]]) -> None:
         """Lay these dice before the players to move, with no roll left."""
-        rows = range(len(dice))
-        self._set([{**self.batch.position(row), "dice": list(dice[row]), "rolls_left": 0} for row in rows])
+        self.batch.state.games["roll"] = [roll_index(roll) for roll in dice]
+        self.batch.state.games["rolls_left"] = 0
 
     def fill(self, boxes: Sequence[int]) -> np.ndarray:
         """Fill a box in every game and return the rewards (N, P)."""
@@ -112,6 +110,11 @@ def test_scenario(scenario: dict[str, Any], reward: str) -> None:
             assert rewards == (np.array(totals) - totals_before).tolist(), what
         elif table.next_player() is not None:
             assert rewards == [0.0] * num_players, what
+        if table.next_player() is not None:
+            again = Table([table.batch.position()], scenario["rules"]).batch.state.cards
+            for name in set(again.dtype.names) - {"earned"}:  # what is not yet paid is no part of a position
+                ours = table.batch.state.cards[name]
+                assert np.array_equal(again[name], ours), f"{what}: its position gives {name} {again[name]}, not {ours}"
 
     assert table.cards() == scenario["end_cards"]
     if final := scenario["final"]:
