@@ -10,6 +10,7 @@ its actions, and players who meet the same key meet the same dice.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from itertools import combinations_with_replacement, product
 from math import factorial
@@ -87,7 +88,7 @@ def keep_index(dice: Sequence[int]) -> int:
 
     Raises ValueError for more than five dice or a face outside 1..6.
     """
-    faces = tuple(sorted(int(face) for face in dice))
+    faces = tuple(sorted(dice))
     if faces not in _KEEP_ID:
         raise ValueError(f"dice {list(dice)} are not possible; at most five faces, each 1 to 6")
     return _KEEP_ID[faces]
@@ -189,7 +190,7 @@ def hash_words(*words: int) -> np.uint64:
     Raises ValueError for a negative word.
     """
     state = np.uint64(0)
-    for word in words:
+    for word in map(operator.index, words):
         if word < 0:
             raise ValueError(f"seed {word} is negative; seeds are whole numbers from 0 up")
         state = np.uint64(mix(state, np.uint64(word & 0xFFFFFFFFFFFFFFFF)))
