@@ -1,0 +1,67 @@
+"""What a player is: a whole batch of decisions in, actions out. Nothing but observations and masks is seen."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Observations = npt.NDArray[np.float32]
+"""(N, D), form "features", of solitaire or of any match: players who play for themselves read the first block."""
+Masks = npt.NDArray[np.int8]
+"""(N, A), 1 where an action of the numbering "keeps" is legal."""
+Shares = npt.NDArray[np.float64]
+"""(N,) in [0, 1): the uniform number that belongs to each decision (`Batch.choice_shares`)."""
+Actions = npt.NDArray[np.int64]
+"""(N,), numbering "keeps"."""
+
+
+class Player(Protocol):
+    """Anybody who can play. What comes back for games that are over is any number of an action."""
+
+    def act(self, observations: Observations, masks: Masks, u: Shares | None = None) -> Actions:
+        """Return an action for every row; who draws lots draws with `u`, so that a row does not depend on others."""
+        ...
+
+
+class StochasticPlayer(ABC):
+    """A player who draws his actions from probabilities that he can name."""
+
+    def __init__(self) -> None:
+        self._own_chance = np.random.default_rng(0)
+
+    @abstractmethod
+    def probabilities(self, observations: Observations, masks: Masks) -> npt.NDArray[np.float64]:
+        """Return the probability of every action, (N, A); 0 where illegal, rows sum to 1."""
+
+    def act(self, observations: Observations, masks: Masks, u: Shares | None = None) -> Actions:
+        """Return an action for every row, drawn with `u`; without it from a generator of the player's own, seed 0."""
+        if u is None:
+            u = self._own_chance.random(len(masks))
+        return sample(self.probabilities(observations, masks), u)
+
+
+def sample(probabilities: npt.NDArray[np.floating], u: Shares) -> Actions:
+    """Return for every row the first action at which the cumulated probabilities (N, A) exceed `u` (N,).
+
+    Rows need not sum to 1 exactly; an action of probability 0 is never drawn.
+    """
+    cumulated = probabilities.cumsum(1, dtype=np.float64)
+    total = cumulated[:, -1]
+    threshold = np.minimum(u * total, np.nextafter(total, 0.0))
+    actions: Actions = (cumulated > threshold[:, None]).argmax(1)
+    return actions
+
+
+class MostProbable:
+    """Plays the most probable action of a stochastic player, the lowest number among equals."""
+
+    def __init__(self, player: StochasticPlayer) -> None:
+        self._player = player
+
+    def act(self, observations: Observations, masks: Masks, u: Shares | None = None) -> Actions:
+        """Return an action for every row."""
+        actions: Actions = self._player.probabilities(observations, masks).argmax(1)
+        return actions
