@@ -48,12 +48,15 @@ NUM_ROLLS = NUM_KEEPS - NUM_REROLL_KEEPS
 
 KEEP_COUNTS = np.array([[keep.count(face) for face in range(1, NUM_FACES + 1)] for keep in _KEEPS], np.int8)
 """How many dice of each face a keep holds; (462, 6) int8, indexed [keep, face - 1]."""
+_COUNT_PLACES = (NUM_DICE + 1) ** np.arange(NUM_FACES)  # face counts read as the digits of one number
 KEEP_SIZE = KEEP_COUNTS.sum(1, dtype=np.int8)
 """Number of dice in a keep; (462,) int8."""
 ROLL_DICE = np.array(_KEEPS[NUM_REROLL_KEEPS:], np.int8)
 """Faces of a roll in ascending order; (252, 5) int8, values 1..6."""
 ROLL_COUNTS = KEEP_COUNTS[NUM_REROLL_KEEPS:]
 """How many dice of each face a roll shows; (252, 6) int8."""
+_ROLL_OF_COUNTS = np.zeros((NUM_DICE + 1) ** NUM_FACES, np.int64)
+_ROLL_OF_COUNTS[ROLL_COUNTS @ _COUNT_PLACES] = np.arange(NUM_ROLLS)
 ROLL_COLORS = np.array(COLOR_OF_FACE, np.int8)[ROLL_DICE - 1]
 """Pip colour of each die of a roll, index into COLORS; (252, 5) int8."""
 ROLL_COLOR_COUNTS = np.eye(len(COLORS), dtype=np.int8)[ROLL_COLORS].sum(1, dtype=np.int8)
@@ -104,13 +107,20 @@ def roll_index(dice: Sequence[int]) -> int:
     return keep_index(dice) - NUM_REROLL_KEEPS
 
 
-def roll_indices(counts: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Return the rolls with the given face counts; (..., 6) integers that sum to five -> (...) int64."""
-    base = NUM_DICE + 1
-    powers = base ** np.arange(NUM_FACES)
-    number_of = np.zeros(base**NUM_FACES, np.int64)
-    number_of[ROLL_COUNTS @ powers] = np.arange(NUM_ROLLS)
-    return number_of[np.asarray(counts) @ powers]
+def roll_indices(dice: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Return the numbers of rolls given as faces in any order, (..., 5) whole numbers -> (...) int64.
+
+    Raises ValueError, naming the first row, where a row is not five faces from 1 to 6.
+    """
+    faces = np.asarray(dice)
+    if faces.ndim == 0 or faces.shape[-1] != NUM_DICE or faces.dtype.kind not in "iu":
+        raise ValueError(f"dice of shape {faces.shape} and type {faces.dtype} are not (..., {NUM_DICE}) whole numbers")
+    possible = ((faces >= 1) & (faces <= NUM_FACES)).all(-1)
+    if not possible.all():
+        row = int(np.flatnonzero(~possible.ravel())[0])
+        raise ValueError(f"row {row}: dice {faces.reshape(-1, NUM_DICE)[row].tolist()} are not faces from 1 to 6")
+    counts = (faces[..., None] == np.arange(1, NUM_FACES + 1)).sum(-2)
+    return np.asarray(_ROLL_OF_COUNTS[counts @ _COUNT_PLACES])
 
 
 def _rolls_after() -> tuple[npt.NDArray[np.int16], npt.NDArray[np.int64]]:
@@ -129,7 +139,7 @@ ROLLS_AFTER, FIRST_ROLL_AFTER = _rolls_after()
 first die first, are the faces that came, minus 1. (22860,) int16 and (210,) int64."""
 NUM_THROWS = np.array([NUM_FACES ** (NUM_DICE - int(size)) for size in KEEP_SIZE[:NUM_REROLL_KEEPS]], np.int64)
 """Number of ordered throws of the dice that are not kept; (210,) int64."""
-CAN_KEEP = (ROLL_COUNTS[:, None, :] >= KEEP_COUNTS[None, :NUM_REROLL_KEEPS, :]).all(-1)
+CAN_KEEP = np.asarray((ROLL_COUNTS[:, None, :] >= KEEP_COUNTS[None, :NUM_REROLL_KEEPS, :]).all(-1), np.bool_)
 """Whether a roll holds the dice of a keep; (252, 210) bool."""
 REROLL_PROBABILITY = np.stack(
     [

@@ -8,7 +8,6 @@ after a hash of every source file of the package, so that any edit starts an emp
 from __future__ import annotations
 
 import hashlib
-import os
 import tempfile
 from collections.abc import Callable
 from functools import lru_cache
@@ -17,7 +16,8 @@ from typing import Any, ParamSpec, TypeVar
 
 import numba
 import numpy.typing as npt
-import platformdirs
+
+from kismet_env.cache import cache_root
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -28,14 +28,6 @@ Table = npt.NDArray[Any]
 # check for that costs as much as the division.
 _OPTIONS: dict[str, Any] = {"nogil": True, "forceinline": True, "error_model": "numpy"}
 _PACKAGE = Path(__file__).parent
-
-
-def cache_root() -> Path:
-    """Return the folder for everything this package caches on disk (it may not exist yet).
-
-    The environment variable KISMET_CACHE_DIR replaces the user's cache folder.
-    """
-    return Path(os.environ.get("KISMET_CACHE_DIR") or platformdirs.user_cache_dir("kismet_env", appauthor=False))
 
 
 @lru_cache(maxsize=1)

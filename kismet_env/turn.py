@@ -67,18 +67,30 @@ def plan_turn(early: Table, late: Table, roll_values: Table, keep_values: Table,
 
 
 @compiled
-def best_legal(tables: Tables, filled: int, armed: bool, worth: Table, early: Table, late: Table) -> None:
-    """Write the best of `worth` [roll, box] (252, 15) over the legal boxes into `early` and `late`, see plan_turn."""
+def write_barriers(tables: Tables, filled: int, armed: bool, early: Table, late: Table) -> None:
+    """Write 0 where a box may be filled with a roll and -inf where not, [box, roll] (15, 252).
+
+    `early` is for the time while rolls are left, `late` for after the last one.
+    """
     for roll in range(NUM_ROLLS):
         while_rolling = legal_boxes(tables, filled, armed, roll, 1)
         at_the_end = legal_boxes(tables, filled, armed, roll, 0)
-        early[roll] = late[roll] = -np.inf
         for box in range(NUM_BOXES):
-            value = worth[roll, box]
-            if while_rolling >> box & 1:
-                early[roll] = max(early[roll], value)
-            if at_the_end >> box & 1:
-                late[roll] = max(late[roll], value)
+            early[box, roll] = 0.0 if while_rolling >> box & 1 else -np.inf
+            late[box, roll] = 0.0 if at_the_end >> box & 1 else -np.inf
+
+
+@compiled
+def best_box(filled: int, worth: Table, barriers: Table, best: Table) -> None:
+    """Write the best of `worth` [box, roll] (15, 252) over the legal boxes into `best` (252,); -inf without one."""
+    for roll in range(NUM_ROLLS):
+        best[roll] = -np.inf
+    for box in range(NUM_BOXES):
+        if not filled >> box & 1:
+            for roll in range(NUM_ROLLS):
+                value = worth[box, roll] + barriers[box, roll]
+                if value > best[roll]:
+                    best[roll] = value
 
 
 @compiled
@@ -95,14 +107,14 @@ def write_action_values(
 ) -> None:
     """Write the value of every action ("keeps" numbering) of one decision into `out` (225,); -inf where illegal.
 
-    `worth` is that of the card, [roll, box]; `keep_values` those of plan_turn; `can_keep` is dice.CAN_KEEP.
+    `worth` is that of the card, [box, roll]; `keep_values` those of plan_turn; `can_keep` is dice.CAN_KEEP.
     """
     for keep in range(NUM_REROLL_KEEPS):
         legal = rolls_left > 0 and can_keep[roll, keep]
         out[keep] = keep_values[rolls_left, keep] if legal else -np.inf
     boxes = legal_boxes(tables, filled, armed, roll, rolls_left)
     for box in range(NUM_BOXES):
-        out[NUM_REROLL_KEEPS + box] = worth[roll, box] if boxes >> box & 1 else -np.inf
+        out[NUM_REROLL_KEEPS + box] = worth[box, roll] if boxes >> box & 1 else -np.inf
 
 
 @compiled

@@ -1,0 +1,86 @@
+"""What the package keeps on disk between runs: where, and arrays that can be trusted.
+
+An array is one .safetensors file whose header says what it is. It appears whole or not at all (written beside and
+renamed), is mapped into memory instead of read, and is checked before it is used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import platformdirs
+from safetensors.numpy import save_file
+
+_NAME = "values"  # of the one array in a file
+_CHECKSUM = "sha256"
+_LENGTH_BYTES = 8  # a .safetensors file begins with the length of its header
+_MOST_HEADER = 1 << 20
+
+
+class DamagedFileError(ValueError):
+    """A file of the cache is not what it should be."""
+
+
+def cache_root() -> Path:
+    """Return the folder for everything this package caches (it may not exist yet).
+
+    The environment variable KISMET_CACHE_DIR replaces the user's cache folder.
+    """
+    return Path(os.environ.get("KISMET_CACHE_DIR") or platformdirs.user_cache_dir("kismet_env", appauthor=False))
+
+
+def save_array(path: Path, array: npt.NDArray[Any], about: Mapping[str, str]) -> None:
+    """Write `array` and what it is `about` to `path`, atomically; OSError where that is not possible."""
+    metadata = {**about, _CHECKSUM: hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+    os.close(handle)
+    try:
+        save_file({_NAME: array}, beside, metadata)
+        Path(beside).replace(path)
+    except BaseException as error:
+        Path(beside).unlink(missing_ok=True)
+        if isinstance(error, Exception) and not isinstance(error, OSError):
+            raise OSError(str(error)) from error  # safetensors has an error of its own for a full disk
+        raise
+
+
+def load_array(path: Path, about: Mapping[str, str]) -> npt.NDArray[Any]:
+    """Return the array of `path`, mapped into memory and read-only.
+
+    Raises FileNotFoundError without the file, and DamagedFileError where it is not a whole file or not `about` the
+    same.
+    """
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
+        if not 0 < length <= min(_MOST_HEADER, size - _LENGTH_BYTES):
+            raise DamagedFileError(f"{path} is not a .safetensors file")
+        try:
+            header = json.loads(file.read(length))
+            entry, metadata = header[_NAME], dict(header["__metadata__"])
+            dtype, (count,) = np.dtype(_DTYPES[entry["dtype"]]), entry["shape"]
+            begin, end = entry["data_offsets"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise DamagedFileError(f"{path} has no header of an array") from error
+    checksum = metadata.pop(_CHECKSUM, "")
+    if metadata != dict(about):
+        raise DamagedFileError(f"{path} is about {metadata}, not about {dict(about)}")
+    offset = _LENGTH_BYTES + length
+    if begin != 0 or end != count * dtype.itemsize or offset + end != size:
+        raise DamagedFileError(f"{path} is cut off or holds too much")
+    array = np.asarray(np.memmap(path, dtype, mode="r", offset=offset, shape=(count,)))
+    if hashlib.sha256(array.data).hexdigest() != checksum:
+        raise DamagedFileError(f"{path} does not have its checksum")
+    return array
+
+
+_DTYPES = {"F64": np.float64, "U16": np.uint16}
