@@ -21,13 +21,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kismet_env import turn
 from kismet_env.cache import cache_root, load_array, save_array
-from kismet_env.dice import CAN_KEEP, NUM_KEEPS, NUM_REROLL_KEEPS, NUM_ROLLS, ROLL_PROBABILITY, roll_indices
+from kismet_env.dice import NUM_KEEPS, NUM_ROLLS, ROLL_PROBABILITY, roll_indices
 from kismet_env.engine import ALL_BOXES, BASIC_SECTION, ROLLS_PER_TURN, fill_box
 from kismet_env.jit import Table, compiled
 from kismet_env.rules import NUM_BASIC_BOXES, NUM_BOXES, Box, Rules
 from kismet_env.tables import Record, Tables, box_points, tables_of
-from kismet_env.turn import best_box, first_best, plan_turn, write_action_values, write_barriers
+from kismet_env.turn import best_box, plan_turn, write_barriers
 
 NUM_CARDS = 1 << NUM_BOXES
 _FORMAT = "1"  # of the values on disk: raised whenever their order or meaning changes
@@ -127,43 +128,9 @@ def _solve_cards(
 
 
 @compiled
-def _write_action_values(
-    tables_array: Record,
-    starts: Table,
-    values: Table,
-    cards: Table,
-    rolls: Table,
-    rolls_left: Table,
-    order: Table,
-    can_keep: Table,
-    out: Table,
-) -> None:
-    """Write the action values of decisions in `order`; decisions of one card that follow one another share its plan."""
-    tables = tables_array[0]
-    worth = np.empty((NUM_BOXES, NUM_ROLLS))
-    early, late = np.empty(NUM_ROLLS), np.empty(NUM_ROLLS)
-    early_barriers, late_barriers = np.empty((NUM_BOXES, NUM_ROLLS)), np.empty((NUM_BOXES, NUM_ROLLS))
-    roll_values, keep_values = np.empty((ROLLS_PER_TURN, NUM_ROLLS)), np.empty((ROLLS_PER_TURN, NUM_KEEPS))
-    best, planned = np.empty(NUM_KEEPS), -1
-    for row in order:
-        card = cards[row]
-        if planned < 0 or not (cards[planned] == card).all():
-            filled, armed = card[0], card[2] != 0
-            write_worth(tables, starts, values, card, worth)
-            write_barriers(tables, filled, armed, early_barriers, late_barriers)
-            best_box(filled, worth, early_barriers, early)
-            best_box(filled, worth, late_barriers, late)
-            plan_turn(early, late, roll_values, keep_values, best)
-            planned = row
-        write_action_values(
-            tables, card[0], card[2] != 0, rolls[row], rolls_left[row], worth, keep_values, can_keep, out[row]
-        )
-
-
-@compiled
-def _write_first_best(values: Table, out: Table) -> None:
-    for row in range(len(out)):
-        out[row] = first_best(values[row])
+def _write_worths(tables_array: Record, starts: Table, values: Table, cards: Table, worths: Table) -> None:
+    for index in range(len(cards)):
+        write_worth(tables_array[0], starts, values, cards[index], worths[index])
 
 
 class Optimum:
@@ -222,12 +189,11 @@ class Optimum:
         if (wrong := (lefts < 0) | (lefts >= ROLLS_PER_TURN)).any():
             row = int(np.flatnonzero(wrong)[0])
             raise ValueError(f"row {row}: rolls_left {lefts[row]} is not 0, 1 or 2")
-        out = np.empty((len(cards), NUM_REROLL_KEEPS + NUM_BOXES))
-        order = np.lexsort(cards.T)
-        _write_action_values(
-            self._tables, self._starts, self._values, cards, rolls, lefts.astype(np.int64), order, CAN_KEEP, out
-        )
-        return out.reshape(*shape, -1)
+
+        def write_worths(some: npt.NDArray[np.int64], worths: npt.NDArray[np.float64]) -> None:
+            _write_worths(self._tables, self._starts, self._values, some, worths)
+
+        return turn.action_values(self._tables, cards, rolls, lefts.astype(np.int64), write_worths).reshape(*shape, -1)
 
     def best_action(
         self,
@@ -238,7 +204,7 @@ class Optimum:
         rolls_left: npt.ArrayLike,
     ) -> npt.NDArray[np.int64]:
         """Return the best action of the "keeps" numbering, (...) int64; among equals (1e-9) the lowest number."""
-        return best_actions(self.action_values(filled, basic_total, armed, dice, rolls_left))
+        return turn.best_actions(self.action_values(filled, basic_total, armed, dice, rolls_left))
 
     @property
     def _cap(self) -> int:
@@ -274,14 +240,6 @@ class Optimum:
             box, total, arm = cards[row].tolist()
             raise ValueError(f"row {row}: no game has a card with filled={box}, basic_total={total}, armed={bool(arm)}")
         return cards, shape
-
-
-def best_actions(action_values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Return the best action of each row of values, (..., A) -> (...) int64; among equals (1e-9) the lowest number."""
-    rows = action_values.reshape(-1, action_values.shape[-1])
-    best = np.empty(len(rows), np.int64)
-    _write_first_best(rows, best)
-    return best.reshape(action_values.shape[:-1])
 
 
 def _bits(filled: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

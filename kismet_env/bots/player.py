@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
+
+from kismet_env.dice import roll_indices
+from kismet_env.observation import decode
+from kismet_env.tables import Record
+from kismet_env.turn import action_values
 
 Observations = npt.NDArray[np.float32]
 """(N, D), form "features", of solitaire or of any match: players who play for themselves read the first block."""
@@ -65,3 +71,14 @@ class MostProbable:
         """Return an action for every row."""
         actions: Actions = self._player.probabilities(observations, masks).argmax(1)
         return actions
+
+
+def turn_values(
+    observations: Observations,
+    tables: Record,
+    write_worths: Callable[[npt.NDArray[np.int64], npt.NDArray[np.float64]], None],
+) -> npt.NDArray[np.float64]:
+    """Return what each action is worth to a player who judges the cards a turn can end in; see turn.action_values."""
+    decision = decode(observations)
+    cards = np.stack([decision.filled, decision.basic_total, decision.armed], axis=1)
+    return action_values(tables, cards, roll_indices(decision.dice), decision.rolls_left, write_worths)
