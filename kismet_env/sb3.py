@@ -51,7 +51,7 @@ class KismetVecEnv(VecEnv):
         illegal_action: str = "penalty",
         start: str = "full",
     ) -> None:
-        self._batch = Batch(
+        self.batch = Batch(
             num_envs,
             rules=rules,
             actions=actions,
@@ -61,7 +61,7 @@ class KismetVecEnv(VecEnv):
             start=start,
             autoreset="SameStep",
         )
-        num_actions = self._batch.actions.num_actions
+        num_actions = self.batch.actions.num_actions
         self._mask = np.ones((num_envs, num_actions), np.bool_)
         self._returns = np.zeros(num_envs)
         self._lengths = np.zeros(num_envs, np.int64)
@@ -70,14 +70,14 @@ class KismetVecEnv(VecEnv):
         self._made = time.perf_counter()
         self.illegal_actions = 0
         """How many illegal actions there have been since the environment was made."""
-        super().__init__(num_envs, self._batch.layout.space, gym.spaces.Discrete(num_actions))
+        super().__init__(num_envs, self.batch.layout.space, gym.spaces.Discrete(num_actions))
         if seed is not None:
             self.seed(seed)
 
     @property
     def rules(self) -> Rules:
         """The rules of this environment."""
-        return self._batch.rules
+        return self.batch.rules
 
     def reset(self) -> Observation:
         """Begin new episodes in all rows and return their observations, (N, D) or a dict of arrays."""
@@ -87,14 +87,14 @@ class KismetVecEnv(VecEnv):
             first = int(np.random.default_rng().integers(2**63))
             seeds = [first + row for row in range(self.num_envs)]
         if seeds:
-            self._batch.seed(seeds)
+            self.batch.seed(seeds)
             self._is_seeded = True
         self._reset_seeds()
         self._reset_options()
         placed = np.array([position is not None for position in positions])
-        out = self._batch.deal(~placed)
+        out = self.batch.deal(~placed)
         if placed.any():
-            out = self._batch.deal_positions([position or {} for position in positions], placed)
+            out = self.batch.deal_positions([position or {} for position in positions], placed)
         self._returns[:], self._lengths[:] = 0, 0
         return self._observed(out)
 
@@ -104,7 +104,7 @@ class KismetVecEnv(VecEnv):
 
     def step_wait(self) -> tuple[Observation, npt.NDArray[np.float32], npt.NDArray[np.bool_], list[dict[str, Any]]]:
         """Play them: observations, rewards (N,) in points, whether a game ended (N,), infos."""
-        out = self._batch.step(self._actions)
+        out = self.batch.step(self._actions)
         rewards = out.rewards[:, 0]
         self._returns += rewards
         self._lengths += 1
@@ -120,8 +120,8 @@ class KismetVecEnv(VecEnv):
         return self._observed(out), rewards.astype(np.float32), ended, infos
 
     def _final_infos(self, rows: npt.NDArray[np.int64], truncated: npt.NDArray[np.bool_]) -> Iterable[dict[str, Any]]:
-        final, seconds = self._batch.final, round(time.perf_counter() - self._made, 6)
-        observations = self._batch.layout.present(final.observations[rows])
+        final, seconds = self.batch.final, round(time.perf_counter() - self._made, 6)
+        observations = self.batch.layout.present(final.observations[rows])
         for index, row in enumerate(rows.tolist()):
             yield {
                 "terminal_observation": _row_of(observations, index),
@@ -133,7 +133,7 @@ class KismetVecEnv(VecEnv):
 
     def _observed(self, out: Step) -> Observation:
         self._mask = out.masks.view(np.bool_)
-        return self._batch.layout.present(out.observations)
+        return self.batch.layout.present(out.observations)
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """Return which actions are legal now, (N, A) bool."""
@@ -141,11 +141,11 @@ class KismetVecEnv(VecEnv):
 
     def position(self, row: int = 0) -> dict[str, Any]:
         """Return the position of one row in the form that `set_options` takes."""
-        return self._batch.position(row)
+        return self.batch.position(row)
 
     def save(self) -> dict[str, npt.NDArray[Any]]:
         """Return a copy of everything that decides how the games go on, dice to come included."""
-        games, cards = self._batch.save()
+        games, cards = self.batch.save()
         return {"games": games, "cards": cards, "returns": self._returns.copy(), "lengths": self._lengths.copy()}
 
     def restore(self, saved: Mapping[str, npt.NDArray[Any]]) -> Observation:
@@ -153,10 +153,10 @@ class KismetVecEnv(VecEnv):
 
         Raises ValueError for another number of rows.
         """
-        self._batch.restore(State(saved["games"], saved["cards"]))
+        self.batch.restore(State(saved["games"], saved["cards"]))
         self._returns[:], self._lengths[:] = saved["returns"], saved["lengths"]
         self._is_seeded = True
-        return self._observed(self._batch.look())
+        return self._observed(self.batch.look())
 
     def env_method(self, method_name: str, *args: Any, indices: Indices = None, **kwargs: Any) -> Any:
         """Return what a method of single environments returns for rows: "action_masks", (n, A) bool, or "position".

@@ -24,7 +24,7 @@ LAYERS = """
     engine
     observation starts turn
     position batch
-    render
+    provenance render
     env vector_env kismet_v0 solver
     bots
     versus_env
