@@ -26,8 +26,8 @@ from kismet_env.cache import cache_root, load_array, save_array
 from kismet_env.dice import NUM_KEEPS, NUM_ROLLS, ROLL_PROBABILITY, roll_indices
 from kismet_env.engine import ALL_BOXES, BASIC_SECTION, ROLLS_PER_TURN, fill_box
 from kismet_env.jit import Table, compiled
-from kismet_env.rules import NUM_BASIC_BOXES, NUM_BOXES, Box, Rules
-from kismet_env.tables import Record, Tables, box_points, tables_of
+from kismet_env.rules import NUM_BASIC_BOXES, NUM_BOXES, SECOND_KISMET, Box, Rules
+from kismet_env.tables import Record, Tables, tables_of
 from kismet_env.turn import best_box, plan_turn, write_barriers
 
 NUM_CARDS = 1 << NUM_BOXES
@@ -35,20 +35,20 @@ _FORMAT = "1"  # of the values on disk: raised whenever their order or meaning c
 _PARTS = 16  # jobs of one layer: enough to keep all cores busy to its end
 
 
-def reachable_totals(rules: Rules) -> npt.NDArray[np.bool_]:
+def reachable_totals(tables: Record) -> npt.NDArray[np.bool_]:
     """Return which Basic totals, up to the top tier, each set of filled Basic boxes can have; [set, total] (64, C)."""
-    cap = int(tables_of(rules)["basic_cap"][0])
+    cap = int(tables["basic_cap"][0])
     reachable = np.zeros((1 << NUM_BASIC_BOXES, cap + 1), np.bool_)
     reachable[0, 0] = True
     for filled in range(1, 1 << NUM_BASIC_BOXES):
         box = filled.bit_length() - 1
         before = np.flatnonzero(reachable[filled & ~(1 << box)])
-        for points in np.unique(box_points(rules)[:, :, box]):
+        for points in np.unique(tables["points"][0, :, :, box]):
             reachable[filled, np.minimum(before + points, cap)] = True
     return reachable
 
 
-def _starts(rules: Rules, reachable: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int32], int]:
+def value_starts(tables: Record, reachable: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int32], int]:
     """Return where the values of each card begin, [armed, filled] (2, 32768), -1 where no game leads, and their number.
 
     A card with a full Basic Section has one value, whatever its total; the others one for each total.
@@ -59,7 +59,7 @@ def _starts(rules: Rules, reachable: npt.NDArray[np.bool_]) -> tuple[npt.NDArray
         "scored": (np.ones(NUM_CARDS, np.bool_), kismet),
         "filled": (~kismet, kismet),
         "rolled": (np.ones(NUM_CARDS, np.bool_), filled > 0),
-    }[rules.second_kismet]
+    }[SECOND_KISMET[int(tables["second_kismet"][0])]]
     highest = np.array([np.flatnonzero(totals)[-1] for totals in reachable])
     widths = np.where(filled & BASIC_SECTION == BASIC_SECTION, 1, highest[filled & BASIC_SECTION] + 1)
     sizes = np.where(can_be, widths, 0).ravel()
@@ -145,8 +145,8 @@ class Optimum:
     def __init__(self, rules: Rules, values: npt.NDArray[np.float64]) -> None:
         self.rules = rules
         self._tables = tables_of(rules)
-        self._reachable = reachable_totals(rules)
-        self._starts, size = _starts(rules, self._reachable)
+        self._reachable = reachable_totals(self._tables)
+        self._starts, size = value_starts(self._tables, self._reachable)
         if values.shape != (size,):
             raise ValueError(f"{values.shape} values are not the {size} of these rules")
         self._values = values.view()
@@ -247,31 +247,38 @@ def _bits(filled: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def solve_values(
-    rules: Rules, report: Callable[[float], None] = lambda share: None, threads: int | None = None
+    tables: Record,
+    report: Callable[[float], None] = lambda share: None,
+    *,
+    closed: int = 0,
+    threads: int | None = None,
 ) -> npt.NDArray[np.float64]:
-    """Return the values of all cards under `rules`, in the order of an Optimum; `report` hears the share done.
+    """Return the values of all cards of a score table, in the order of `value_starts`; `report` hears the share done.
 
-    Cards with more boxes filled come first; those with equally many do not depend on one another.
+    Cards with more boxes filled come first; those with equally many do not depend on one another. With boxes in
+    `closed` (a bit each) only cards that have these filled are solved, the others stay 0: the end of a game, or a game
+    of fewer boxes.
     """
-    tables, reachable = tables_of(rules), reachable_totals(rules)
-    starts, size = _starts(rules, reachable)
+    reachable = reachable_totals(tables)
+    starts, size = value_starts(tables, reachable)
     values = np.zeros(size)
     filled = np.arange(NUM_CARDS)
+    filled = filled[filled & closed == closed]
     num_filled = _bits(filled).sum(1)
     weights = np.bincount(num_filled, minlength=NUM_BOXES + 1)
-    done = 0
+    done = 1  # the full card: it is worth 0
     with ThreadPoolExecutor(threads or cpu_count()) as pool:
         for count in range(NUM_BOXES - 1, -1, -1):
             jobs = []
             for armed in (False, True):
-                cards = filled[(num_filled == count) & (starts[int(armed)] >= 0)]
+                cards = filled[(num_filled == count) & (starts[int(armed), filled] >= 0)]
                 for part in range(_PARTS):
                     share = cards[part::_PARTS]
                     jobs.append(pool.submit(_solve_cards, tables, starts, values, reachable, share, armed))
             for job in jobs:
                 job.result()
             done += int(weights[count])
-            report(done / (NUM_CARDS - 1))
+            report(done / len(filled))
     return values
 
 
@@ -283,14 +290,15 @@ def solve(rules: Rules | Mapping[str, Any] | None = None, progress: bool = False
     """
     alone = replace(Rules.of(rules), second_kismet_penalty=True)  # solitaire knows no penalty
     if alone not in _solved:
-        _solved[alone] = Optimum(alone, _cached_values(alone, progress))
+        _solved[alone] = Optimum(alone, cached_values(alone, progress))
     return _solved[alone]
 
 
 _solved: dict[Rules, Optimum] = {}
 
 
-def _cached_values(rules: Rules, progress: bool) -> npt.NDArray[np.float64]:
+def cached_values(rules: Rules, progress: bool = False) -> npt.NDArray[np.float64]:
+    """Return what `solve` makes an Optimum of: the values on disk, or new ones that are put there."""
     about = {"format": _FORMAT, "rules": json.dumps(asdict(rules))}
     name = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
     path = cache_root() / "optimum" / f"{name}.safetensors"
@@ -301,7 +309,7 @@ def _cached_values(rules: Rules, progress: bool) -> npt.NDArray[np.float64]:
     except (OSError, ValueError) as error:
         warnings.warn(f"{error}; solving anew", stacklevel=3)
     with _bar(progress) as report:
-        values = solve_values(rules, report)
+        values = solve_values(tables_of(rules), report)
     try:
         save_array(path, values, about)
     except OSError as error:
