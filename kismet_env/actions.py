@@ -44,9 +44,14 @@ class Actions:
         return int(self.keep_of.shape[1])
 
     @property
+    def num_boxes(self) -> int:
+        """How many actions fill a box, the last ones."""
+        return NUM_BOXES
+
+    @property
     def num_actions(self) -> int:
         """Number of actions, 225 or 46."""
-        return self.num_rolls + NUM_BOXES
+        return self.num_rolls + self.num_boxes
 
     def box_action(self, box: Box | int) -> int:
         """Return the number of the action that fills `box`."""

@@ -27,7 +27,7 @@ from kismet_env.engine import (
     roll_dice,
 )
 from kismet_env.jit import Table, compiled
-from kismet_env.observation import layout_of, observe
+from kismet_env.observation import Decision, layout_of, observe
 from kismet_env.position import position_of, read_position, set_position
 from kismet_env.rules import NUM_BOXES, Rules
 from kismet_env.starts import open_boxes_of, start_rolls
@@ -93,7 +93,7 @@ def _is_legal(game: Game, card: Card, tables: Tables, settings: Any, action: int
 
 @compiled
 def _deal_next(game: Game, cards: Cards, tables: Tables, settings: Any) -> None:
-    key = mix(game.base, np.uint64(game.episode))
+    key = mix(game.seeding, np.uint64(game.episode))
     game.episode += 1
     deal(game, cards, tables, key, settings.open_boxes, settings.start_rolls)
 
@@ -331,7 +331,7 @@ class Batch:
         """
         bases = np.array([hash_words(seed) for seed in seeds], np.uint64)
         chosen = slice(None) if rows is None else rows
-        self.state.games["base"][chosen] = bases[chosen]
+        self.state.games["seeding"][chosen] = bases[chosen]
         self.state.games["episode"][chosen] = 0
 
     def deal(self, rows: npt.NDArray[np.bool_] | None = None) -> Step:
@@ -349,7 +349,7 @@ class Batch:
         checked = {row: read_position(positions[row], self.rules, self.num_players) for row in chosen}
         for row, position in checked.items():
             game = self.state.games[row]
-            key = np.uint64(mix(game["base"], np.uint64(game["episode"])))
+            key = np.uint64(mix(game["seeding"], np.uint64(game["episode"])))
             game["episode"] += 1
             set_position(self.state, row, position, key=key, rules=self.rules)
         return self.look()
@@ -406,6 +406,18 @@ class Batch:
         shares = np.empty(self.num_games)
         _choice_shares(*self.state, shares)
         return shares
+
+    def decisions(self, rows: npt.NDArray[np.int64] | slice = slice(None)) -> Decision:
+        """Return what the players to move in `rows` decide about, as observations show it; void after the end."""
+        games = self.state.games[rows]
+        cards = self.state.cards[rows][np.arange(len(games)), games["player"]]
+        return Decision(
+            filled=cards["filled"].astype(np.int64),
+            basic_total=np.minimum(cards["basic_total"], self.tables["basic_cap"]).astype(np.int64),
+            armed=cards["armed"],
+            dice=ROLL_DICE[games["roll"]].astype(np.int64),
+            rolls_left=games["rolls_left"].astype(np.int64),
+        )
 
     def position(self, row: int = 0) -> dict[str, Any]:
         """Return the position of one row in the form of `position`."""

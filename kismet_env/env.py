@@ -105,7 +105,7 @@ class KismetEnv(gym.Env[Observation, Any]):
         render_mode: str | None = None,
     ) -> None:
         self.render_mode = checked_render_mode(render_mode)
-        self._batch = Batch(
+        self.batch = Batch(
             1,
             rules=rules,
             actions=actions,
@@ -115,14 +115,14 @@ class KismetEnv(gym.Env[Observation, Any]):
             start=start,
         )
         self._is_seeded = False
-        self._mask = np.ones(self._batch.actions.num_actions, np.int8)
-        self.observation_space = self._batch.layout.space
-        self.action_space = gym.spaces.Discrete(self._batch.actions.num_actions)
+        self._mask = np.ones(self.batch.actions.num_actions, np.int8)
+        self.observation_space = self.batch.layout.space
+        self.action_space = gym.spaces.Discrete(self.batch.actions.num_actions)
 
     @property
     def rules(self) -> Rules:
         """The rules of this environment."""
-        return self._batch.rules
+        return self.batch.rules
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -133,21 +133,21 @@ class KismetEnv(gym.Env[Observation, Any]):
         """
         super().reset(seed=seed)
         if seed is not None or not self._is_seeded:
-            self._batch.seed([seed_of(self, seed)])
+            self.batch.seed([seed_of(self, seed)])
             self._is_seeded = True
         position = (options or {}).get("position")
-        out = self._batch.deal() if position is None else self._batch.deal_positions([position])
+        out = self.batch.deal() if position is None else self.batch.deal_positions([position])
         return self._observation(out), self._info(out)
 
     def step(self, action: int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Play one action; ValueError for what is no number of the action space."""
-        if self._batch.state.games["over"][0]:
+        if self.batch.state.games["over"][0]:
             raise gym.error.ResetNeeded("the game is over or has not begun; call reset()")
         try:
             number = operator.index(action)
         except TypeError:
             raise ValueError(f"action {action!r} is not a whole number") from None
-        out = self._batch.step(np.array((number,)))
+        out = self.batch.step(np.array((number,)))
         return (
             self._observation(out),
             float(out.rewards[0, 0]),
@@ -157,7 +157,7 @@ class KismetEnv(gym.Env[Observation, Any]):
         )
 
     def _observation(self, out: Step) -> Observation:
-        presented = self._batch.layout.present(out.observations)
+        presented = self.batch.layout.present(out.observations)
         if isinstance(presented, dict):
             return {name: values[0] for name, values in presented.items()}
         return presented[0]
@@ -177,11 +177,11 @@ class KismetEnv(gym.Env[Observation, Any]):
 
     def position(self) -> dict[str, Any]:
         """Return the position in the form that `reset(options={"position": ...})` takes."""
-        return self._batch.position()
+        return self.batch.position()
 
     def save(self) -> State:
         """Return the exact state of the game, dice to come included."""
-        return self._batch.save()
+        return self.batch.save()
 
     def restore(self, state: State, key: int | None = None) -> tuple[Observation, dict[str, Any]]:
         """Go back to a saved `state` and return observation and info.
@@ -189,9 +189,9 @@ class KismetEnv(gym.Env[Observation, Any]):
         `key` replaces the dice to come, all but those on the table. A planner must pass one, a new one for each line
         it tries: without it the dice that will really come are the ones it sees.
         """
-        self._batch.restore(state, key)
+        self.batch.restore(state, key)
         self._is_seeded = True
-        out = self._batch.look()
+        out = self.batch.look()
         return self._observation(out), self._info(out)
 
     def render(self) -> str | None:

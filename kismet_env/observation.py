@@ -299,6 +299,11 @@ class Decision(NamedTuple):
     dice: npt.NDArray[np.int64]  # (..., 5): faces in ascending order
     rolls_left: npt.NDArray[np.int64]  # (...): 2, 1 or 0
 
+    def at(self, rows: npt.NDArray[Any]) -> Decision:
+        """Return the decisions of `rows`, an index or mask of the first axis."""
+        filled, basic_total, armed, dice, rolls_left = self
+        return Decision(filled[rows], basic_total[rows], armed[rows], dice[rows], rolls_left[rows])
+
 
 _OWN = layout_of(Rules(), 1, "raw").slices  # the same places in every vector form, for all rules and players
 

@@ -193,7 +193,8 @@ class Optimum:
         def write_worths(some: npt.NDArray[np.int64], worths: npt.NDArray[np.float64]) -> None:
             _write_worths(self._tables, self._starts, self._values, some, worths)
 
-        return turn.action_values(self._tables, cards, rolls, lefts.astype(np.int64), write_worths).reshape(*shape, -1)
+        out = turn.action_values(self._tables, cards, rolls, lefts.astype(np.int64), write_worths)
+        return out.reshape(*shape, out.shape[1])
 
     def best_action(
         self,

@@ -147,7 +147,9 @@ def action_values(
     """
     order = np.lexsort(cards.T)
     in_order = cards[order]
-    firsts = np.flatnonzero(np.append(True, (in_order[1:] != in_order[:-1]).any(1)))
+    is_first = np.ones(len(cards), np.bool_)
+    is_first[1:] = (in_order[1:] != in_order[:-1]).any(1)
+    firsts = np.flatnonzero(is_first)
     distinct, bounds = in_order[firsts], np.append(firsts, len(cards))
     worths = np.empty((min(_CARDS_AT_ONCE, len(distinct)), NUM_BOXES, NUM_ROLLS))
     out = np.empty((len(cards), NUM_REROLL_KEEPS + NUM_BOXES))

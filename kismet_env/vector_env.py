@@ -53,7 +53,7 @@ class KismetVectorEnv(VectorEnv[Observation, npt.NDArray[np.int64], npt.NDArray[
             names = ", ".join(mode.value for mode in AutoresetMode)
             raise ValueError(f"autoreset_mode={autoreset_mode!r} is not one of {names}") from None
         self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
-        self._batch = Batch(
+        self.batch = Batch(
             num_envs,
             rules=rules,
             actions=actions,
@@ -64,17 +64,17 @@ class KismetVectorEnv(VectorEnv[Observation, npt.NDArray[np.int64], npt.NDArray[
             autoreset=self.autoreset_mode.value,
         )
         self._is_seeded = False
-        self._mask = np.ones((num_envs, self._batch.actions.num_actions), np.int8)
+        self._mask = np.ones((num_envs, self.batch.actions.num_actions), np.int8)
         self.num_envs = num_envs
-        self.single_observation_space = self._batch.layout.space
-        self.single_action_space = gym.spaces.Discrete(self._batch.actions.num_actions)
+        self.single_observation_space = self.batch.layout.space
+        self.single_action_space = gym.spaces.Discrete(self.batch.actions.num_actions)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
 
     @property
     def rules(self) -> Rules:
         """The rules of this environment."""
-        return self._batch.rules
+        return self.batch.rules
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
@@ -92,10 +92,10 @@ class KismetVectorEnv(VectorEnv[Observation, npt.NDArray[np.int64], npt.NDArray[
         if seeds is None and not self._is_seeded:
             seeds = _rising(seed_of(self, None), self.num_envs)
         if seeds is not None:
-            self._batch.seed(seeds, rows)
+            self.batch.seed(seeds, rows)
             self._is_seeded = True
-        out = self._batch.deal(rows) if positions is None else self._batch.deal_positions(positions, rows)
-        return self._batch.layout.present(out.observations), self._infos(out)
+        out = self.batch.deal(rows) if positions is None else self.batch.deal_positions(positions, rows)
+        return self.batch.layout.present(out.observations), self._infos(out)
 
     def _checked_rows(self, reset_mask: Any) -> npt.NDArray[np.bool_] | None:
         if reset_mask is None:
@@ -122,19 +122,19 @@ class KismetVectorEnv(VectorEnv[Observation, npt.NDArray[np.int64], npt.NDArray[
         Under "NextStep" the rows whose game had ended begin a new one and ignore their action; under "Disabled" such
         rows are an error.
         """
-        if self.autoreset_mode is not AutoresetMode.NEXT_STEP and (over := self._batch.state.games["over"]).any():
+        if self.autoreset_mode is not AutoresetMode.NEXT_STEP and (over := self.batch.state.games["over"]).any():
             rows = np.flatnonzero(over)[:8].tolist()
             raise ValueError(f"games of rows {rows} are over or have not begun; reset(options={{'reset_mask': ...}})")
         if not self._is_seeded:
             raise gym.error.ResetNeeded("no game has begun; call reset()")
-        out = self._batch.step(actions)
+        out = self.batch.step(actions)
         infos = self._infos(out)
         if self.autoreset_mode is AutoresetMode.SAME_STEP:
             ended = out.terminated | out.truncated
             if ended.any():
                 infos.update(self._final(out, ended))
         return (
-            self._batch.layout.present(out.observations),
+            self.batch.layout.present(out.observations),
             out.rewards[:, 0],
             out.terminated,
             out.truncated,
@@ -153,8 +153,8 @@ class KismetVectorEnv(VectorEnv[Observation, npt.NDArray[np.int64], npt.NDArray[
 
     def _final(self, out: Step, ended: npt.NDArray[np.bool_]) -> dict[str, Any]:
         """Return how the `ended` games ended: the infos that "SameStep" adds."""
-        final, count = self._batch.final, int(ended.sum())
-        presented = self._batch.layout.present(final.observations[ended])
+        final, count = self.batch.final, int(ended.sum())
+        presented = self.batch.layout.present(final.observations[ended])
         if isinstance(presented, dict):
             each = ({name: values[row] for name, values in presented.items()} for row in range(count))
             rows = np.fromiter(each, object, count)
@@ -182,7 +182,7 @@ class KismetVectorEnv(VectorEnv[Observation, npt.NDArray[np.int64], npt.NDArray[
 
     def position(self, row: int = 0) -> dict[str, Any]:
         """Return the position of one row in the form that `reset(options={"position": ...})` takes."""
-        return self._batch.position(row)
+        return self.batch.position(row)
 
     def render(self) -> tuple[str, ...] | None:
         """Return the score sheet of every row as text ("ansi"); None without a render mode."""
