@@ -35,7 +35,7 @@ _CHOICE_STREAM, _START_STREAM = 0x63686F696365, 0x7374617274
 GAME = np.dtype(
     [
         ("key", np.uint64),  # what the dice come from
-        ("base", np.uint64),  # what the keys of the next games in this row come from: mix(base, episode)
+        ("seeding", np.uint64),  # what the keys of the next games in this row come from: mix(seeding, episode)
         ("episode", np.int64),  # games dealt in this row since its seeding
         ("player", np.int64),  # the seat to move
         ("roll", np.int16),  # the dice shown, 0..251

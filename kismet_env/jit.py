@@ -10,11 +10,12 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import numba
+import numpy as np
 import numpy.typing as npt
 
 from kismet_env.cache import cache_root
@@ -54,12 +55,26 @@ def _kernel_folder() -> str | None:
     return str(folder)
 
 
+def _plain(function: Callable[P, R]) -> Callable[P, R]:
+    """Return `function` uncompiled: records have attributes and whole numbers wrap around, as in a kernel."""
+
+    @wraps(function)
+    def plain(*args: P.args, **kwargs: P.kwargs) -> R:
+        readable: Any = [a.view(np.recarray) if isinstance(a, np.ndarray) and a.dtype.names else a for a in args]
+        with np.errstate(over="ignore"):
+            return function(*readable, **kwargs)
+
+    return plain
+
+
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Compile `function` with numba on its first call, without the GIL, cached on disk where that is possible.
 
     On a read-only disk the function is compiled in every process. NUMBA_DISABLE_JIT=1 leaves it plain Python.
     """
     config: Any = numba.config
+    if config.DISABLE_JIT:
+        return _plain(function)
     folder, outer = _kernel_folder(), config.CACHE_DIR
     config.CACHE_DIR = folder or outer
     try:
