@@ -152,6 +152,10 @@ class Optimum:
         self._values = values.view()
         self._values.flags.writeable = False
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel to another process as a question: the cache there has the answer."""
+        return solve, (self.rules,)
+
     @property
     def expected_score(self) -> float:
         """The expected final score of optimal play from an empty sheet, in points."""
