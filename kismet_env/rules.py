@@ -107,17 +107,21 @@ class Rules:
         object.__setattr__(self, "bonus_tiers", _checked_tiers(self.bonus_tiers))
 
     @classmethod
-    def of(cls, value: Rules | Mapping[str, Any] | None) -> Rules:
-        """Return `value` as Rules: itself, a mapping of fields (lists become tuples), or None for the standard game.
+    def of(cls, value: Rules | Mapping[str, Any] | str | None) -> Rules:
+        """Return `value` as Rules: itself, a mapping of fields (lists become tuples), a name of SUITE, or None.
 
-        Raises ValueError for an unknown field or value, naming the valid ones.
+        None is the standard game. Raises ValueError for an unknown name, field or value, naming the valid ones.
         """
         if value is None:
             return cls()
         if isinstance(value, cls):
             return value
+        if isinstance(value, str):
+            if value not in SUITE:
+                raise ValueError(f"rules {value!r} are not one of the suite: {', '.join(SUITE)}")
+            return SUITE[value]
         if not isinstance(value, Mapping):
-            raise ValueError(f"rules={value!r} is not a Rules, a mapping of its fields or None")
+            raise ValueError(f"rules={value!r} is not a Rules, a mapping of its fields, a name of the suite or None")
         valid = [field.name for field in fields(cls)]
         for name in value:
             if name not in valid:
@@ -195,3 +199,20 @@ def score(dice: Sequence[int], box: Box | int, rules: Rules = Rules(), joker: bo
 def basic_bonus(basic_total: int, rules: Rules = Rules()) -> int:
     """Return the bonus for six filled Basic boxes that hold `basic_total` points (RULES.md 5)."""
     return max((bonus for total, bonus in rules.bonus_tiers if basic_total >= total), default=0)
+
+
+SUITE: dict[str, Rules] = {
+    "long_straight": Rules(straight_score=60),
+    "royal_flush": Rules(flush_score=100),
+    "one_bonus": Rules(bonus_tiers=((63, 150),)),
+    "no_bonus": Rules(bonus_tiers=()),
+    "strict": Rules(zeros="only_if_nothing_scores", yarborough="only_if_nothing_else", kismet_score="flat_50"),
+}
+"""Five named rules that ask for different play, for learners that are to adapt or to generalise:
+
+* long_straight: a straight is worth 60, twice as much: worth breaking pairs for;
+* royal_flush: a flush is worth 100: one colour before all else;
+* one_bonus: the only bonus is 150 points at 63: the Basic Section decides the game;
+* no_bonus: nothing of that kind: low Basic boxes become the place for bad rolls;
+* strict: the strict readings of the sources: no free zeros, Yarborough only in need, a flat Kismet.
+"""

@@ -25,6 +25,6 @@ class Epsilon(StochasticPlayer):
 
     def probabilities(self, observations: Observations, masks: Masks) -> npt.NDArray[np.float64]:
         """Return the probability of every action, (N, A)."""
-        shares = self._epsilon * masks / masks.sum(1, dtype=np.float64, keepdims=True)
+        shares: npt.NDArray[np.float64] = self._epsilon * masks / masks.sum(1, dtype=np.float64, keepdims=True)
         shares[np.arange(len(masks)), self._optimal.act(observations, masks)] += 1 - self._epsilon
         return shares
