@@ -26,7 +26,7 @@ from kismet_env.cache import cache_root, load_array, save_array
 from kismet_env.dice import NUM_KEEPS, NUM_ROLLS, ROLL_PROBABILITY, roll_indices
 from kismet_env.engine import ALL_BOXES, BASIC_SECTION, ROLLS_PER_TURN, fill_box
 from kismet_env.jit import Table, compiled
-from kismet_env.rules import NUM_BASIC_BOXES, NUM_BOXES, SECOND_KISMET, Box, Rules
+from kismet_env.rules import MAX_BASIC_TOTAL, NUM_BASIC_BOXES, NUM_BOXES, SECOND_KISMET, Box, Rules
 from kismet_env.tables import Record, Tables, tables_of
 from kismet_env.turn import best_box, plan_turn, write_barriers
 
@@ -35,9 +35,11 @@ _FORMAT = "1"  # of the values on disk: raised whenever their order or meaning c
 _PARTS = 16  # jobs of one layer: enough to keep all cores busy to its end
 
 
-def reachable_totals(tables: Record) -> npt.NDArray[np.bool_]:
-    """Return which Basic totals, up to the top tier, each set of filled Basic boxes can have; [set, total] (64, C)."""
-    cap = int(tables["basic_cap"][0])
+def reachable_totals(tables: Record, cap: int) -> npt.NDArray[np.bool_]:
+    """Return which Basic totals each set of filled Basic boxes can have; [set, total] (64, cap + 1).
+
+    What goes beyond `cap` counts as `cap`.
+    """
     reachable = np.zeros((1 << NUM_BASIC_BOXES, cap + 1), np.bool_)
     reachable[0, 0] = True
     for filled in range(1, 1 << NUM_BASIC_BOXES):
@@ -145,8 +147,10 @@ class Optimum:
     def __init__(self, rules: Rules, values: npt.NDArray[np.float64]) -> None:
         self.rules = rules
         self._tables = tables_of(rules)
-        self._reachable = reachable_totals(self._tables)
-        self._starts, size = value_starts(self._tables, self._reachable)
+        reachable = reachable_totals(self._tables, self._cap)
+        self._starts, size = value_starts(self._tables, reachable)
+        self._possible_totals = reachable_totals(self._tables, MAX_BASIC_TOTAL)  # [set, total]
+        self._possible_totals[:, self._cap] |= reachable[:, self._cap]  # the cap may stand for more, as in observations
         if values.shape != (size,):
             raise ValueError(f"{values.shape} values are not the {size} of these rules")
         self._values = values.view()
@@ -186,9 +190,11 @@ class Optimum:
 
         Points of the action included; -inf where it is illegal, exactly as the environment's mask says.
         """
-        faces, left = np.asarray(dice), np.asarray(rolls_left)
-        cards, shape = self._checked_cards(filled, basic_total, armed, full=False, like=(faces[..., 0], left))
-        rolls = np.broadcast_to(roll_indices(faces), shape).reshape(-1)
+        rolls, left = roll_indices(dice), np.asarray(rolls_left)
+        if left.dtype.kind not in "iu":
+            raise ValueError(f"rolls_left of type {left.dtype} are not whole numbers")
+        cards, shape = self._checked_cards(filled, basic_total, armed, full=False, like=(rolls, left))
+        rolls = np.broadcast_to(rolls, shape).reshape(-1)
         lefts = np.broadcast_to(left, shape).reshape(-1)
         if (wrong := (lefts < 0) | (lefts >= ROLLS_PER_TURN)).any():
             row = int(np.flatnonzero(wrong)[0])
@@ -234,16 +240,14 @@ class Optimum:
         boxes, totals, is_armed = cards.T
         last = ALL_BOXES if full else ALL_BOXES - 1
         valid = (boxes >= 0) & (boxes <= last) & (totals >= 0) & (is_armed >= 0) & (is_armed <= 1)
+        valid &= totals <= MAX_BASIC_TOTAL
         safe = np.where(valid, boxes, 0)
-        highest = (self._tables["max_points"][0, :NUM_BASIC_BOXES] * _bits(safe)[:, :NUM_BASIC_BOXES]).sum(1)
-        valid &= totals <= highest
-        capped = np.minimum(np.where(valid, totals, 0), self._cap)
-        valid &= self._reachable[safe & BASIC_SECTION, capped]
+        valid &= self._possible_totals[safe & BASIC_SECTION, np.where(valid, totals, 0)]
         valid &= self._starts[np.where(valid, is_armed, 0), safe] >= 0
         if not valid.all():
             row = int(np.flatnonzero(~valid)[0])
             box, total, arm = cards[row].tolist()
-            raise ValueError(f"row {row}: no game has a card with filled={box}, basic_total={total}, armed={bool(arm)}")
+            raise ValueError(f"row {row}: no game has a card with filled={box}, basic_total={total}, armed={arm}")
         return cards, shape
 
 
@@ -264,7 +268,7 @@ def solve_values(
     `closed` (a bit each) only cards that have these filled are solved, the others stay 0: the end of a game, or a game
     of fewer boxes.
     """
-    reachable = reachable_totals(tables)
+    reachable = reachable_totals(tables, int(tables["basic_cap"][0]))
     starts, size = value_starts(tables, reachable)
     values = np.zeros(size)
     filled = np.arange(NUM_CARDS)
