@@ -17,6 +17,7 @@ from kismet_env.bots.greedy import Greedy
 from kismet_env.bots.optimal import Optimal
 from kismet_env.bots.player import Player, StochasticPlayer
 from kismet_env.bots.random import Random
+from kismet_env.bots.rule_based import RuleBased
 from kismet_env.bots.turn_greedy import TurnGreedy
 from kismet_env.rules import Rules
 
@@ -26,6 +27,7 @@ PLAYERS: dict[str, Callable[[Rules], Player]] = {
     "random": Random,
     "greedy": Greedy,
     "turn_greedy": TurnGreedy,
+    "rule_based": RuleBased,
     "optimal": Optimal,
 }
 
