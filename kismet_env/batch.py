@@ -21,6 +21,7 @@ from kismet_env.engine import (
     State,
     choice_share,
     deal,
+    drawn_seat,
     fill_and_pass,
     legal_boxes,
     new_state,
@@ -35,19 +36,25 @@ from kismet_env.tables import Record, Tables, record_of, tables_of
 
 REWARDS = ("points", "final", "win")
 ILLEGAL_ACTIONS = ("penalty", "terminate", "raise")
+FIRST_PLAYERS = ("seat0", "random")
 AUTORESETS = ("Disabled", "NextStep", "SameStep")
 MOST_ILLEGAL = 100  # under "penalty" the game is cut off at this many illegal actions
 _POINTS, _FINAL, _WIN = range(3)
 _PENALTY, _RAISE = 0, 2
+_RANDOM = 1
 _NEXT_STEP, _SAME_STEP = 1, 2
 _ILLEGAL_REWARD = -1.0
 _WHOLE_KINDS = "iu"
 
 
+Rows = npt.NDArray[np.int64]
+"""Numbers of rows of a batch."""
+
+
 class Step(NamedTuple):
     """What a step of N games brings; every array is new and belongs to the caller.
 
-    Scorecards and totals are those of the player to move.
+    Observations, masks, scorecards and totals are those of the player to move.
     """
 
     observations: npt.NDArray[np.float32]  # (N, D)
@@ -70,6 +77,7 @@ class Final(NamedTuple):
 
 _SETTINGS = np.dtype(
     [
+        ("first_player", np.int64),  # index into FIRST_PLAYERS
         ("open_boxes", np.int64),  # see starts.open_boxes_of
         ("start_rolls", np.float64, (NUM_BOXES, NUM_ROLLS)),  # see starts.start_rolls; unused on a full sheet
         ("num_rolls", np.int64),  # how many actions roll dice; the boxes follow
@@ -92,15 +100,21 @@ def _is_legal(game: Game, card: Card, tables: Tables, settings: Any, action: int
 
 
 @compiled
-def _deal_next(game: Game, cards: Cards, tables: Tables, settings: Any) -> None:
+def _next_key(game: Game) -> np.uint64:
     key = mix(game.seeding, np.uint64(game.episode))
     game.episode += 1
-    deal(game, cards, tables, key, settings.open_boxes, settings.start_rolls)
+    return key
+
+
+@compiled
+def _deal(game: Game, cards: Cards, tables: Tables, settings: Any, key: np.uint64) -> None:
+    first_seat = drawn_seat(key, len(cards)) if settings.first_player == _RANDOM else 0
+    deal(game, cards, tables, key, first_seat, settings.open_boxes, settings.start_rolls)
 
 
 @compiled
 def _pay(over: bool, cards: Cards, reward: int, rewards: Table, row: int) -> None:
-    """Pay every player of a game what it is due under `reward`, into rewards[row]."""
+    """Pay every player of a game what he is due under `reward`, into rewards[row]."""
     num_players = len(cards)
     if reward == _POINTS or (reward == _FINAL and over):
         for player in range(num_players):
@@ -121,7 +135,10 @@ def _pay(over: bool, cards: Cards, reward: int, rewards: Table, row: int) -> Non
 
 @compiled
 def _step_game(game: Game, cards: Cards, tables: Tables, settings: Any, action: int, out: Step, row: int) -> None:
-    """Play `action` in a game that is not over."""
+    """Play `action` in a game that is not over.
+
+    One that is illegal costs him who tries it; when it ends the game nobody else is paid or pays.
+    """
     card = cards[game.player]
     if _is_legal(game, card, tables, settings, action):
         if action < settings.num_rolls:
@@ -148,11 +165,11 @@ def _show_card(card: Card, scorecards: Table, totals: Table, row: int) -> None:
 
 
 @compiled
-def _show_mask(game: Game, card: Card, tables: Tables, settings: Any, masks: Table, row: int) -> None:
+def _show_mask(game: Game, card: Card, tables: Tables, settings: Any, waits: bool, masks: Table, row: int) -> None:
     num_rolls = settings.num_rolls
-    if game.over:
+    if game.over or waits:
         for action in range(num_rolls + NUM_BOXES):
-            masks[row, action] = 1
+            masks[row, action] = game.over
         return
     roll, rolls_left = game.roll, game.rolls_left  # local: else read again after every byte written
     if rolls_left > 0:
@@ -167,16 +184,16 @@ def _show_mask(game: Game, card: Card, tables: Tables, settings: Any, masks: Tab
 
 
 @compiled
-def _find_refused(games: Table, cards: Table, tables: Tables, settings: Any, actions: Table) -> int:
-    """Return the first row whose action is no action at all or, under "raise", illegal; -1 without one."""
-    for row in range(len(games)):
-        game, action = games[row], actions[row]
+def _find_refused(games: Table, cards: Table, tables: Tables, settings: Any, rows: Table, actions: Table) -> int:
+    """Return where the first action stands that is no action at all or, under "raise", illegal; -1 without one."""
+    for at, row in enumerate(rows):
+        game, action = games[row], actions[at]
         if game.over:
             continue
         if action < 0 or action >= settings.num_rolls + NUM_BOXES:
-            return row
+            return at
         if settings.illegal_action == _RAISE and not _is_legal(game, cards[row, game.player], tables, settings, action):
-            return row
+            return at
     return -1
 
 
@@ -187,52 +204,55 @@ def _run(
     tables_array: Record,
     layout_array: Record,
     settings_array: Record,
-    deal_rows: Table,
+    rows: Table,
     actions: Table,
+    seats: Table,
     out: Step,
     final: Final,
 ) -> int:
-    """Deal new games to `deal_rows` or, when there are actions, step all games with them; write what is seen.
+    """Step the games of `rows` with `actions`, if there are any, and write what is seen from `seats`.
 
-    `out` comes with zeros in rewards and flags. Returns -1, or the first row with an action that is refused; then
-    nothing has changed.
+    Without seats it is what the players to move see. `out` has an entry for each of `rows` and comes with zeros in
+    rewards and flags. Returns -1, or where the first action stands that is refused; then nothing has changed.
     """
     tables, layout, settings = tables_array[0], layout_array[0], settings_array[0]
     stepping = len(actions) > 0
     if stepping:
-        refused = _find_refused(games, all_cards, tables, settings, actions)
+        refused = _find_refused(games, all_cards, tables, settings, rows, actions)
         if refused >= 0:
             return refused
-    for row in range(len(games)):
+    for at, row in enumerate(rows):
         game, cards = games[row], all_cards[row]
-        if not stepping:
-            if deal_rows[row]:
-                _deal_next(game, cards, tables, settings)
-        elif not game.over:
-            _step_game(game, cards, tables, settings, actions[row], out, row)
+        if stepping and not game.over:
+            _step_game(game, cards, tables, settings, actions[at], out, at)
             if game.over and settings.autoreset == _SAME_STEP:
                 observe(game, cards, tables, layout, game.player, final.observations, row)
                 _show_card(cards[game.player], final.scorecards, final.totals, row)
-                _deal_next(game, cards, tables, settings)
-        elif settings.autoreset == _NEXT_STEP:
-            _deal_next(game, cards, tables, settings)
-        observe(game, cards, tables, layout, game.player, out.observations, row)
-        _show_mask(game, cards[game.player], tables, settings, out.masks, row)
-        _show_card(cards[game.player], out.scorecards, out.totals, row)
+                _deal(game, cards, tables, settings, _next_key(game))
+        elif stepping and settings.autoreset == _NEXT_STEP:
+            _deal(game, cards, tables, settings, _next_key(game))
+        seat = seats[at] if len(seats) > 0 else game.player
+        observe(game, cards, tables, layout, seat, out.observations, at)
+        _show_mask(game, cards[seat], tables, settings, seat != game.player, out.masks, at)
+        _show_card(cards[seat], out.scorecards, out.totals, at)
     return -1
 
 
 @compiled
-def _deal_keys(games: Table, cards: Table, tables_array: Record, settings_array: Record, keys: Table) -> None:
+def _deal_rows(
+    games: Table, cards: Table, tables_array: Record, settings_array: Record, rows: Table, keys: Table
+) -> None:
+    """Begin a game in each of `rows`, with `keys` or, if there are none, with the next key of its seeding."""
     tables, settings = tables_array[0], settings_array[0]
-    for row in range(len(games)):
-        deal(games[row], cards[row], tables, keys[row], settings.open_boxes, settings.start_rolls)
+    for at, row in enumerate(rows):
+        key = keys[at] if len(keys) > 0 else _next_key(games[row])
+        _deal(games[row], cards[row], tables, settings, key)
 
 
 @compiled
-def _choice_shares(games: Table, cards: Table, shares: Table) -> None:
-    for row in range(len(games)):
-        shares[row] = choice_share(games[row], cards[row, games[row].player])
+def _choice_shares(games: Table, cards: Table, rows: Table, shares: Table) -> None:
+    for at, row in enumerate(rows):
+        shares[at] = choice_share(games[row], cards[row, games[row].player])
 
 
 class Batch:
@@ -247,6 +267,7 @@ class Batch:
         reward: "points", "final" or "win" (needs opponents).
         illegal_action: "penalty", "terminate" or "raise".
         start: "full", "open:k" or "uniform".
+        first_player: who begins a game, "seat0" or "random" (drawn by its key).
         autoreset: "Disabled", "NextStep" or "SameStep": when a game that is over begins anew.
 
     Raises ValueError for a value that is not valid, naming those that are.
@@ -263,6 +284,7 @@ class Batch:
         reward: str = "points",
         illegal_action: str = "penalty",
         start: str = "full",
+        first_player: str = "seat0",
         autoreset: str = "Disabled",
     ) -> None:
         if num_games < 1:
@@ -279,6 +301,7 @@ class Batch:
             "reward": reward,
             "illegal_action": illegal_action,
             "start": start,
+            "first_player": first_player,
             "autoreset": autoreset,
         }
         self._build()
@@ -296,6 +319,7 @@ class Batch:
         unused = ((0, 0), (0, NUM_REROLL_KEEPS - num_rolls))
         self._settings = record_of(
             _SETTINGS,
+            first_player=_choice("first_player", options["first_player"], FIRST_PLAYERS),
             open_boxes=open_boxes,
             start_rolls=0.0 if open_boxes == NUM_BOXES else start_rolls(self.rules),
             num_rolls=num_rolls,
@@ -305,6 +329,7 @@ class Batch:
             illegal_action=_choice("illegal_action", options["illegal_action"], ILLEGAL_ACTIONS),
             autoreset=_choice("autoreset_mode", options["autoreset"], AUTORESETS),
         )
+        self._all_rows = np.arange(self.num_games)
         self._final = Final(
             np.empty((self.num_games, self.layout.size), np.float32),
             np.empty((self.num_games, NUM_BOXES), np.int16),
@@ -336,11 +361,13 @@ class Batch:
 
     def deal(self, rows: npt.NDArray[np.bool_] | None = None) -> Step:
         """Begin a new game in `rows` (N,) bool (default: all) and return what all rows see; rewards are 0."""
-        return self._call(np.ones(self.num_games, np.bool_) if rows is None else rows, _NO_ACTIONS)
+        chosen = self._all_rows if rows is None else np.flatnonzero(rows)
+        _deal_rows(*self.state, self.tables, self._settings, chosen, _NO_KEYS)
+        return self.look()
 
     def deal_keys(self, keys: npt.NDArray[np.uint64]) -> Step:
         """Begin in every row the game of its key, (N,) uint64, and return what is seen."""
-        _deal_keys(*self.state, self.tables, self._settings, keys)
+        _deal_rows(*self.state, self.tables, self._settings, self._all_rows, keys)
         return self.look()
 
     def deal_positions(self, positions: Sequence[Mapping[str, Any]], rows: npt.NDArray[np.bool_] | None = None) -> Step:
@@ -354,25 +381,37 @@ class Batch:
             set_position(self.state, row, position, key=key, rules=self.rules)
         return self.look()
 
-    def look(self) -> Step:
-        """Return what all rows see, without any change; rewards are 0."""
-        return self._call(np.zeros(self.num_games, np.bool_), _NO_ACTIONS)
+    @property
+    def over(self) -> npt.NDArray[np.bool_]:
+        """Which games are over, or have not begun: (N,)."""
+        over: npt.NDArray[np.bool_] = self.state.games["over"]
+        return over
 
-    def step(self, actions: npt.ArrayLike) -> Step:
+    def look(self, only: Rows | None = None, seats: npt.NDArray[np.int64] | None = None) -> Step:
+        """Return what is seen, without any change; rewards are 0.
+
+        `only` (n,): look at these rows, and the Step has one entry for each of them. `seats` (n,): see with the eyes of
+        these players instead of those to move; the masks of players who have to wait are all zeros.
+        """
+        return self._call(self._all_rows if only is None else only, _NO_ACTIONS, _TO_MOVE if seats is None else seats)
+
+    def step(self, actions: npt.ArrayLike, only: Rows | None = None) -> Step:
         """Play one action (N,) in every row; rows of games that are over ignore theirs.
 
+        `only` (n,), all different: step these rows and no others; actions and Step have one entry for each of them.
         Raises ValueError, and changes nothing, for numbers outside the action space, and under "raise" for an illegal
         action, naming the legal ones.
         """
+        rows = self._all_rows if only is None else only
         numbers = np.asarray(actions)
-        if numbers.shape != (self.num_games,) or numbers.dtype.kind not in _WHOLE_KINDS:
+        if numbers.shape != rows.shape or numbers.dtype.kind not in _WHOLE_KINDS:
             raise ValueError(
-                f"actions of shape {numbers.shape} and type {numbers.dtype} are not {self.num_games} whole numbers"
+                f"actions of shape {numbers.shape} and type {numbers.dtype} are not {len(rows)} whole numbers"
             )
-        return self._call(_NO_ROWS, numbers.astype(np.int64, copy=False))
+        return self._call(rows, numbers.astype(np.int64, copy=False), _TO_MOVE)
 
-    def _call(self, deal_rows: npt.NDArray[np.bool_], actions: npt.NDArray[np.int64]) -> Step:
-        n = self.num_games
+    def _call(self, rows: Rows, actions: npt.NDArray[np.int64], seats: npt.NDArray[np.int64]) -> Step:
+        n = len(rows)
         out = Step(
             np.empty((n, self.layout.size), np.float32),
             np.empty((n, self.actions.num_actions), np.int8),
@@ -384,10 +423,10 @@ class Batch:
             np.empty(n, np.int16),
         )
         refused = _run(
-            *self.state, self.tables, self.layout.tables, self._settings, deal_rows, actions, out, self._final
+            *self.state, self.tables, self.layout.tables, self._settings, rows, actions, seats, out, self._final
         )
         if refused >= 0:
-            raise ValueError(self._refusal(refused, int(actions[refused])))
+            raise ValueError(self._refusal(int(rows[refused]), int(actions[refused])))
         return out
 
     def _refusal(self, game: int, action: int) -> str:
@@ -395,19 +434,23 @@ class Batch:
         if not 0 <= action < self.actions.num_actions:
             return f"{where}action {action} is not one of 0..{self.actions.num_actions - 1}"
         roll, left = int(self.state.games["roll"][game]), int(self.state.games["rolls_left"][game])
-        legal = np.flatnonzero(self.look().masks[game])
+        legal = np.flatnonzero(self.look(np.array([game])).masks)
         names = ", ".join(f"{number} ({self.actions.text(int(number), roll)})" for number in legal)
         dice = "-".join(map(str, ROLL_DICE[roll]))
         what = self.actions.text(action, roll)
         return f"{where}action {action} ({what}) is illegal with dice {dice} and {left} roll(s) left; legal: {names}"
 
-    def choice_shares(self) -> npt.NDArray[np.float64]:
-        """Return the uniform number of each row's next decision, (N,) in [0, 1): see engine.choice_share."""
-        shares = np.empty(self.num_games)
-        _choice_shares(*self.state, shares)
+    def choice_shares(self, only: Rows | None = None) -> npt.NDArray[np.float64]:
+        """Return the uniform number of the next decision in every row, or in the rows `only` (n,).
+
+        See engine.choice_share.
+        """
+        rows = self._all_rows if only is None else only
+        shares = np.empty(len(rows))
+        _choice_shares(*self.state, rows, shares)
         return shares
 
-    def decisions(self, rows: npt.NDArray[np.int64] | slice = slice(None)) -> Decision:
+    def decisions(self, rows: Rows | slice = slice(None)) -> Decision:
         """Return what the players to move in `rows` decide about, as observations show it; void after the end."""
         games = self.state.games[rows]
         cards = self.state.cards[rows][np.arange(len(games)), games["player"]]
@@ -444,7 +487,8 @@ class Batch:
 
 MOST_PLAYERS = 6
 _NO_ACTIONS = np.empty(0, np.int64)
-_NO_ROWS = np.empty(0, np.bool_)
+_NO_KEYS = np.empty(0, np.uint64)
+_TO_MOVE = np.empty(0, np.int64)
 
 
 def _choice(name: str, value: Any, valid: tuple[str, ...]) -> int:

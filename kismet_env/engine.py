@@ -29,7 +29,7 @@ _ANY_TIME, _ONLY_IF_NOTHING_SCORES = 1, 2  # indices into rules.ZEROS
 _ONLY_IF_NOTHING_ELSE = 1  # index into rules.YARBOROUGH
 _SCORED, _FILLED = 0, 1  # indices into rules.SECOND_KISMET
 # Other uses of a game's key than its dice, stirred in before the place: they can never meet a throw of dice.
-_CHOICE_STREAM, _START_STREAM = 0x63686F696365, 0x7374617274
+_CHOICE_STREAM, _START_STREAM, _SEAT_STREAM = 0x63686F696365, 0x7374617274, 0x73656174
 
 
 GAME = np.dtype(
@@ -258,14 +258,22 @@ def fill_and_pass(game: Game, cards: Cards, tables: Tables, box: int) -> None:
 
 
 @compiled
-def deal(game: Game, cards: Cards, tables: Tables, key: np.uint64, open_boxes: int, start_rolls: Table) -> None:
-    """Begin a new game with the dice of `key`.
+def drawn_seat(key: np.uint64, num_players: int) -> int:
+    """Return the seat that a game's key draws where chance decides about a seat."""
+    return scaled(mix(key, np.uint64(_SEAT_STREAM)), num_players)
+
+
+@compiled
+def deal(
+    game: Game, cards: Cards, tables: Tables, key: np.uint64, first_seat: int, open_boxes: int, start_rolls: Table
+) -> None:
+    """Begin a new game with the dice of `key`; `first_seat` plays first.
 
     `open_boxes` boxes of every card are open, chosen by the key; 0: their number is chosen too, 1 to 15. The other
     boxes are filled in order, each with a roll drawn by the key from `start_rolls` (see `starts`).
     """
     game.key = key
-    game.player = 0
+    game.player = first_seat
     game.over = False
     game.illegal = 0
     stream = mix(key, np.uint64(_START_STREAM))
@@ -288,7 +296,7 @@ def deal(game: Game, cards: Cards, tables: Tables, key: np.uint64, open_boxes: i
                     to_fill -= 1
                     enter_roll(card, tables, box, _roll_at(start_rolls[box], _share(mix(bits, stream))))
         card.earned = 0
-    begin_turn(game, cards[0], tables)
+    begin_turn(game, cards[first_seat], tables)
 
 
 @compiled
