@@ -26,11 +26,13 @@ LAYERS = """
     position batch
     provenance render
     env vector_env kismet_v0 solver
+    regret
     bots
     versus_env
     sb3 wrappers
     kismet_env
     evaluation
+    plots command_line
     agents
     train evaluate
 """
