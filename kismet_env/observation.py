@@ -42,6 +42,7 @@ class Piece(NamedTuple):
 
 def _vector_pieces(rules: Rules, num_players: int, helping: bool) -> list[Piece]:
     tiers = ", ".join(str(total) for total, _ in rules.bonus_tiers) or "none"
+    most_points, most_total = int(box_points(rules).max()), max_total(rules)
 
     def piece(name: str, size: int, meaning: str) -> Piece:
         return Piece(name, size, 0, 1, meaning)
@@ -57,7 +58,7 @@ def _vector_pieces(rules: Rules, num_players: int, helping: bool) -> list[Piece]
     if helping:
         pieces += [
             piece("color_counts", 3, "dice of each pip colour (black, red, green), / 5"),
-            piece("box_points", 15, "what the dice are worth in each open box, / the most any box can hold"),
+            piece("box_points", 15, f"what the dice are worth in each open box, / {most_points}"),
             piece(
                 "tier_needs",
                 len(rules.bonus_tiers),
@@ -71,8 +72,7 @@ def _vector_pieces(rules: Rules, num_players: int, helping: bool) -> list[Piece]
             piece("boxes_filled", 1, "filled boxes, / 15"),
         ]
     if num_players > 1:
-        most = max_total(rules)
-        pieces.append(piece("total", 1, f"own total, / {most}"))
+        pieces.append(piece("total", 1, f"own total, / {most_total}"))
         for seat in range(1, num_players):
             who = "the next player" if seat == 1 else f"the player {seat} seats on"
             pieces += [
@@ -83,7 +83,7 @@ def _vector_pieces(rules: Rules, num_players: int, helping: bool) -> list[Piece]
                     f"Basic total of {who}, at most the top tier, / {MAX_BASIC_TOTAL}",
                 ),
                 piece(f"opponent_{seat}_armed", 1, f"1 if five alike of {who} would be a second Kismet"),
-                piece(f"opponent_{seat}_total", 1, f"total of {who}, / {most}"),
+                piece(f"opponent_{seat}_total", 1, f"total of {who}, / {most_total}"),
             ]
     return pieces
 
