@@ -29,7 +29,7 @@ from kismet_env.engine import (
 )
 from kismet_env.jit import Table, compiled
 from kismet_env.observation import Decision, layout_of, observe
-from kismet_env.position import position_of, read_position, set_position
+from kismet_env.position import Position, position_of, read_position, set_position
 from kismet_env.rules import NUM_BOXES, Rules
 from kismet_env.starts import open_boxes_of, start_rolls
 from kismet_env.tables import Record, Tables, record_of, tables_of
@@ -370,7 +370,9 @@ class Batch:
         _deal_rows(*self.state, self.tables, self._settings, self._all_rows, keys)
         return self.look()
 
-    def deal_positions(self, positions: Sequence[Mapping[str, Any]], rows: npt.NDArray[np.bool_] | None = None) -> Step:
+    def deal_positions(
+        self, positions: Sequence[Mapping[str, Any] | Position], rows: npt.NDArray[np.bool_] | None = None
+    ) -> Step:
         """Begin in `rows` the games of `positions`, one for each row of the batch; ValueError changes nothing."""
         chosen = range(self.num_games) if rows is None else np.flatnonzero(rows).tolist()
         checked = {row: read_position(positions[row], self.rules, self.num_players) for row in chosen}

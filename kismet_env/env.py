@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from kismet_env.batch import Batch, Step
 from kismet_env.engine import State
+from kismet_env.position import read_position
 from kismet_env.render.sheet import sheet
 from kismet_env.rules import Rules
 
@@ -131,11 +132,13 @@ class KismetEnv(gym.Env[Observation, Any]):
 
         `options={"position": p}` starts from a position; an impossible one is a ValueError and changes nothing.
         """
+        position = (options or {}).get("position")
+        if position is not None:
+            position = read_position(position, self.rules, 1)  # before anything changes
         super().reset(seed=seed)
         if seed is not None or not self._is_seeded:
             self.batch.seed([seed_of(self, seed)])
             self._is_seeded = True
-        position = (options or {}).get("position")
         out = self.batch.deal() if position is None else self.batch.deal_positions([position])
         return self._observation(out), self._info(out)
 

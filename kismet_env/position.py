@@ -33,8 +33,13 @@ class Position(NamedTuple):
     kismets_rolled: list[int]
 
 
-def read_position(position: Mapping[str, Any], rules: Rules, num_players: int) -> Position:
-    """Return `position` checked against the rules; ValueError with the reason where no game can lead to it."""
+def read_position(position: Mapping[str, Any] | Position, rules: Rules, num_players: int) -> Position:
+    """Return `position` checked against the rules; ValueError with the reason where no game can lead to it.
+
+    A Position has been checked already and comes back as it is.
+    """
+    if isinstance(position, Position):
+        return position
     if not isinstance(position, Mapping):
         raise ValueError(f"position {position!r} is not a mapping with the fields {', '.join(FIELDS)}")
     for name in position:
@@ -88,7 +93,7 @@ def _read_card(card: Any, rules: Rules, num_players: int) -> dict[Box, int]:
         possible = {0, *points_of[:, :, box].ravel().tolist()}
         if box is Box.YARBOROUGH and not (num_players > 1 and rules.second_kismet_penalty):
             possible.discard(0)  # it always scores: only an opponent's second Kismet can put a zero there
-        if isinstance(value, bool) or value not in possible:
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value not in possible:
             some = ", ".join(map(str, sorted(possible)))
             raise ValueError(f"position: {box.name} cannot hold {value!r}; possible points are {some}")
         read[box] = int(value)

@@ -13,6 +13,7 @@ from gymnasium.vector.utils import batch_space
 
 from kismet_env.batch import Batch, Step
 from kismet_env.env import RENDER_MODES, Observation, checked_render_mode, seed_of
+from kismet_env.position import Position, read_position
 from kismet_env.render.sheet import sheet
 from kismet_env.rules import Rules
 
@@ -83,16 +84,12 @@ class KismetVectorEnv(VectorEnv[Observation, npt.NDArray[np.int64], npt.NDArray[
         options = options or {}
         rows = self._checked_rows(options.get("reset_mask"))
         seeds = self._checked_seeds(seed)
-        positions = options.get("position")
-        if positions is not None and isinstance(positions, Mapping):
-            positions = [positions] * self.num_envs
-        if positions is not None and len(positions) != self.num_envs:
-            raise ValueError(f"{len(positions)} positions are not one for each of {self.num_envs} rows")
+        positions = self._checked_positions(options.get("position"), rows)
         super().reset(seed=None if seeds is None else seeds[0])
         if seeds is None and not self._is_seeded:
             seeds = _rising(seed_of(self, None), self.num_envs)
         if seeds is not None:
-            self.batch.seed(seeds, rows)
+            self.batch.seed(seeds, rows if self._is_seeded else None)  # no row is ever dealt a game without a seed
             self._is_seeded = True
         out = self.batch.deal(rows) if positions is None else self.batch.deal_positions(positions, rows)
         return self.batch.layout.present(out.observations), self._infos(out)
@@ -104,6 +101,22 @@ class KismetVectorEnv(VectorEnv[Observation, npt.NDArray[np.int64], npt.NDArray[
         if rows.shape != (self.num_envs,) or rows.dtype != np.bool_:
             raise ValueError(f"reset_mask of shape {rows.shape} and type {rows.dtype} is not {self.num_envs} bools")
         return rows
+
+    def _checked_positions(
+        self, positions: Any, rows: npt.NDArray[np.bool_] | None
+    ) -> list[Mapping[str, Any] | Position] | None:
+        """Return the positions, one for each row, with those that are to be set read and found possible."""
+        if positions is None:
+            return None
+        if isinstance(positions, Mapping):
+            return [read_position(positions, self.rules, 1)] * self.num_envs
+        if not isinstance(positions, Sequence) or len(positions) != self.num_envs:
+            raise ValueError(f"position={positions!r} is not a position or a list with one for each row")
+        chosen = [True] * self.num_envs if rows is None else rows
+        return [
+            read_position(position, self.rules, 1) if is_chosen else position
+            for position, is_chosen in zip(positions, chosen, strict=True)
+        ]
 
     def _checked_seeds(self, seed: int | Sequence[int | None] | None) -> list[int] | None:
         if seed is None:
@@ -152,7 +165,7 @@ class KismetVectorEnv(VectorEnv[Observation, npt.NDArray[np.int64], npt.NDArray[
         )
 
     def _final(self, out: Step, ended: npt.NDArray[np.bool_]) -> dict[str, Any]:
-        """Return how the `ended` games ended: the infos that "SameStep" adds."""
+        """Return how the `ended` games ended: what "SameStep" adds to the infos, those of the games it began."""
         final, count = self.batch.final, int(ended.sum())
         presented = self.batch.layout.present(final.observations[ended])
         if isinstance(presented, dict):
@@ -164,12 +177,13 @@ class KismetVectorEnv(VectorEnv[Observation, npt.NDArray[np.int64], npt.NDArray[
         final_obs[ended] = rows
         final_info = _with_presence(
             ended.copy(),
-            action_mask=np.ones_like(out.masks),
-            illegal_action=out.illegal.copy(),
-            scorecard=final.scorecards.copy(),
-            total=final.totals.copy(),
+            action_mask=np.ones_like(out.masks) * ended[:, None],
+            illegal_action=out.illegal & ended,
+            scorecard=final.scorecards * ended[:, None],
+            total=final.totals * ended,
         )
         return {
+            "illegal_action": out.illegal & ~ended,
             "final_obs": final_obs,
             "_final_obs": ended.copy(),
             "final_info": final_info,

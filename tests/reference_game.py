@@ -7,7 +7,8 @@ n of them, and the slots it takes from the others are the zeros. The dice come f
 
 from collections.abc import Mapping
 from functools import cache
-from itertools import combinations
+from itertools import combinations, combinations_with_replacement
+from random import Random
 from typing import Any
 
 import reference
@@ -139,3 +140,56 @@ class Game:
         losers = self.num_players - len(winners)
         loss = 1 / (self.num_players - 1)
         return [losers * loss / len(winners) if seat in winners else -loss for seat in range(self.num_players)]
+
+
+# Moves, and their numbers
+
+KEEP_NUMBER = {
+    keep: number
+    for number, keep in enumerate(
+        keep for size in range(5) for keep in combinations_with_replacement(reference.FACES, size)
+    )
+}
+ROLL_NUMBER = {dice: number for number, dice in enumerate(combinations_with_replacement(reference.FACES, 5))}
+FIRST_BOX = {"keeps": 210, "holds": 31}
+
+
+def held(dice: Dice, hold: int) -> Dice:
+    return tuple(die for bit, die in enumerate(dice) if hold >> bit & 1)
+
+
+def lowest_holds(dice: Dice) -> dict[Dice, int]:
+    """Return the hold that leaves each part of the dice: of several the lowest."""
+    return {held(dice, hold): hold for hold in reversed(range(31))}
+
+
+HOLD_NUMBER = {dice: lowest_holds(dice) for dice in ROLL_NUMBER}
+
+
+def numbering_of(actions: str, dice: Dice) -> dict[Dice, int]:
+    return KEEP_NUMBER if actions == "keeps" else HOLD_NUMBER[dice]
+
+
+def choose(game: Game, rng: Random) -> tuple[str, Any]:
+    """Return a legal move: five alike are hunted and entered in Kismet, else anything goes."""
+    boxes, keeps = sorted(game.boxes()), game.keeps()
+    five_alike = len(set(game.dice)) == 1
+    if keeps and not five_alike and rng.random() < 0.75:
+        face = max(game.dice, key=game.dice.count)
+        return "keep", (face,) * game.dice.count(face)
+    if keeps and (not boxes or rng.random() < 0.2):
+        return "keep", rng.choice(sorted(keeps))
+    if five_alike and "KISMET" in boxes and rng.random() < 0.8:
+        return "fill", "KISMET"
+    return "fill", rng.choice(boxes)
+
+
+def play(game: Game, move: tuple[str, Any], actions: str) -> int:
+    """Make the move in the reference game; return its number."""
+    kind, what = move
+    if kind == "keep":
+        number = numbering_of(actions, game.dice)[what]
+        game.keep(what)
+        return number
+    game.fill(what)
+    return FIRST_BOX[actions] + BOXES.index(what)

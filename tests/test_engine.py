@@ -1,14 +1,13 @@
 """The engine against `reference_game`: whole games, every step, 1 to 6 players, every rule option."""
 
 import random
-from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
 import pytest
 import reference
 from reference import BOXES
-from reference_game import Game, key_of
+from reference_game import FIRST_BOX, ROLL_NUMBER, Game, choose, key_of, numbering_of, play
 
 from kismet_env.batch import ILLEGAL_ACTIONS, Batch
 from kismet_env.rules import Box
@@ -24,67 +23,22 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "straight_score": (30, 40),
     "flush_score": (35, 500),
 }
-KEEPS = [keep for size in range(5) for keep in combinations_with_replacement(range(1, 7), size)]
-KEEP_NUMBER = {keep: number for number, keep in enumerate(KEEPS)}
-ROLL_NUMBER = {dice: number for number, dice in enumerate(combinations_with_replacement(range(1, 7), 5))}
-
-
-def held(dice: reference.Dice, hold: int) -> reference.Dice:
-    return tuple(die for bit, die in enumerate(dice) if hold >> bit & 1)
-
-
-def lowest_holds(dice: reference.Dice) -> dict[reference.Dice, int]:
-    """Return the hold that leaves each part of the dice: of several the lowest."""
-    return {held(dice, hold): hold for hold in reversed(range(31))}
-
-
-HOLD_NUMBER = {dice: lowest_holds(dice) for dice in ROLL_NUMBER}
 
 
 def a_variant(rng: random.Random) -> dict[str, Any]:
     return {name: rng.choice(values) for name, values in CHOICES.items()}
 
 
-def numbering_of(actions: str, dice: reference.Dice) -> dict[reference.Dice, int]:
-    return KEEP_NUMBER if actions == "keeps" else HOLD_NUMBER[dice]
-
-
 def expected_mask(game: Game, actions: str) -> list[int]:
     """Return the mask that the reference asks for; all ones after the end."""
-    num_rolls = {"keeps": 210, "holds": 31}[actions]
     if game.over:
-        return [1] * (num_rolls + 15)
-    mask = [0] * num_rolls
+        return [1] * (FIRST_BOX[actions] + 15)
+    mask = [0] * FIRST_BOX[actions]
     numbers = numbering_of(actions, game.dice)
     for kept in game.keeps():
         mask[numbers[kept]] = 1
     boxes = game.boxes()
     return mask + [int(box in boxes) for box in BOXES]
-
-
-def choose(game: Game, rng: random.Random) -> tuple[str, Any]:
-    """Return a legal move: five alike are hunted and entered in Kismet, else anything goes."""
-    boxes, keeps = sorted(game.boxes()), game.keeps()
-    five_alike = len(set(game.dice)) == 1
-    if keeps and not five_alike and rng.random() < 0.75:
-        face = max(game.dice, key=game.dice.count)
-        return "keep", (face,) * game.dice.count(face)
-    if keeps and (not boxes or rng.random() < 0.2):
-        return "keep", rng.choice(sorted(keeps))
-    if five_alike and "KISMET" in boxes and rng.random() < 0.8:
-        return "fill", "KISMET"
-    return "fill", rng.choice(boxes)
-
-
-def play(game: Game, move: tuple[str, Any], actions: str) -> int:
-    """Make the move in the reference game; return its number."""
-    kind, what = move
-    if kind == "keep":
-        number = numbering_of(actions, game.dice)[what]
-        game.keep(what)
-        return number
-    game.fill(what)
-    return {"keeps": 210, "holds": 31}[actions] + BOXES.index(what)
 
 
 def check_equal(name: str, actual: Any, expected: Any, games: list[Game]) -> None:
