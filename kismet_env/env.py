@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from kismet_env.batch import Batch, Step
 from kismet_env.engine import State
+from kismet_env.observation import layout_of
 from kismet_env.position import read_position
 from kismet_env.render.sheet import sheet
 from kismet_env.rules import Rules
@@ -203,3 +204,6 @@ class KismetEnv(gym.Env[Observation, Any]):
             gym.logger.warn("render() needs render_mode='ansi': gym.make(..., render_mode='ansi')")
             return None
         return sheet(self.position(), self.rules)
+
+
+KismetEnv.__doc__ = (KismetEnv.__doc__ or "").replace("{layout}", layout_of(Rules()).table().replace("\n", "\n    "))
