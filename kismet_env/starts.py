@@ -15,6 +15,7 @@ from kismet_env.dice import CAN_KEEP, NUM_ROLLS, REROLL_PROBABILITY, ROLL_PROBAB
 from kismet_env.engine import ROLLS_PER_TURN
 from kismet_env.rules import NUM_BOXES, Box, Rules
 from kismet_env.tables import box_points
+from kismet_env.turn import TIE
 
 STARTS = ("full", "uniform", "open:k")
 
@@ -47,8 +48,10 @@ def roll_distribution(rules: Rules) -> npt.NDArray[np.float64]:
         value, plans = points[:, box], []
         for _ in range(ROLLS_PER_TURN - 1):
             rolled = np.where(CAN_KEEP, REROLL_PROBABILITY @ value, -1.0)
-            plans.append(np.where(rolled.max(1) > points[:, box] + 1e-9, rolled.argmax(1), -1))
-            value = np.maximum(points[:, box], rolled.max(1))
+            best = rolled.max(1)
+            keep = (rolled >= best[:, None] - TIE).argmax(1)
+            plans.append(np.where(best > points[:, box] + TIE, keep, -1))
+            value = np.maximum(points[:, box], best)
         shown = ROLL_PROBABILITY
         for plan in reversed(plans):
             rolls_on = plan >= 0

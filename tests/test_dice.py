@@ -7,6 +7,7 @@ from math import prod
 
 import numpy as np
 import pytest
+from chance import far_out
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -233,13 +234,6 @@ def test_a_die_does_not_depend_on_how_many_are_rolled(place: tuple[int, int, int
 # Chance
 
 
-def chi_square(observed: np.ndarray, probability: np.ndarray) -> float:
-    """Return the statistic in standard deviations from its mean; 5 is far out for right probabilities."""
-    expected = probability * observed.sum()
-    freedom = observed.size - 1
-    return float((((observed - expected) ** 2 / expected).sum() - freedom) / np.sqrt(2 * freedom))
-
-
 def five_dice(key: int, place: tuple[int, int, int]) -> list[int]:
     """Return the dice of a place in the order in which they are rolled, found by rolling one more at a time."""
     seen: Counter[int] = Counter()
@@ -263,11 +257,11 @@ def keys_of_games(count: int) -> list[int]:
 def test_each_die_is_uniform_and_no_two_are_related(place: tuple[int, int, int]) -> None:
     rolled = np.array([five_dice(key, place) for key in keys_of_games(6000)]) - 1
     for die in range(5):
-        assert chi_square(np.bincount(rolled[:, die], minlength=6), np.full(6, 1 / 6)) < 5, f"die {die}"
+        assert far_out(np.bincount(rolled[:, die], minlength=6), np.full(6, 1 / 6)) < 5, f"die {die}"
     for one, other in combinations(range(5), 2):
         pairs = np.bincount(rolled[:, one] * 6 + rolled[:, other], minlength=36)
-        assert chi_square(pairs, np.full(36, 1 / 36)) < 5, f"dice {one} and {other}"
-    assert chi_square(np.bincount(rolled @ 6 ** np.arange(5), minlength=7776), np.full(7776, 1 / 7776)) < 5
+        assert far_out(pairs, np.full(36, 1 / 36)) < 5, f"dice {one} and {other}"
+    assert far_out(np.bincount(rolled @ 6 ** np.arange(5), minlength=7776), np.full(7776, 1 / 7776)) < 5
 
 
 @pytest.mark.parametrize("size", range(5))
@@ -277,7 +271,7 @@ def test_rolls_come_as_often_as_they_should(size: int) -> None:
     possible = np.flatnonzero(REROLL_PROBABILITY[keep_index(kept)])
     assert set(rolls) <= set(possible)
     counts = np.bincount(rolls, minlength=NUM_ROLLS)
-    assert chi_square(counts[possible], REROLL_PROBABILITY[keep_index(kept)][possible]) < 5
+    assert far_out(counts[possible], REROLL_PROBABILITY[keep_index(kept)][possible]) < 5
 
 
 NEIGHBOURS = {  # what must be unrelated although key or place are near
@@ -297,7 +291,7 @@ def test_neighbouring_dice_are_unrelated(name: str) -> None:
         first, second = hash_words(*seeds[:2]), hash_words(*seeds[-2:])
         kept = (1, 1, 1, 1)
         pairs.append((roll_of(int(first), *one, kept)[-1] - 1) * 6 + roll_of(int(second), *other, kept)[-1] - 1)
-    assert chi_square(np.bincount(pairs, minlength=36), np.full(36, 1 / 36)) < 5
+    assert far_out(np.bincount(pairs, minlength=36), np.full(36, 1 / 36)) < 5
 
 
 def test_no_place_shares_its_hash_with_another() -> None:
