@@ -17,3 +17,8 @@ gymnasium.register(
     entry_point="kismet_env.env:KismetEnv",
     vector_entry_point="kismet_env.vector_env:KismetVectorEnv",
 )
+gymnasium.register(
+    id="kismet_env/KismetVersus-v0",
+    entry_point="kismet_env.versus_env:KismetVersusEnv",
+    vector_entry_point="kismet_env.versus_env:KismetVersusVectorEnv",
+)

@@ -48,7 +48,9 @@ _WHOLE_KINDS = "iu"
 
 
 Rows = npt.NDArray[np.int64]
-"""Numbers of rows of a batch."""
+"""Numbers of rows of a batch, all different."""
+Saved = tuple[npt.NDArray[Any], ...]
+"""Copies of all arrays that decide how games go on."""
 
 
 class Step(NamedTuple):
@@ -304,8 +306,8 @@ class Batch:
             "first_player": first_player,
             "autoreset": autoreset,
         }
-        self._build()
         self.state = new_state(num_games, num_players)
+        self._build()
 
     def _build(self) -> None:
         """Set everything that follows from the options."""
@@ -329,7 +331,7 @@ class Batch:
             illegal_action=_choice("illegal_action", options["illegal_action"], ILLEGAL_ACTIONS),
             autoreset=_choice("autoreset_mode", options["autoreset"], AUTORESETS),
         )
-        self._all_rows = np.arange(self.num_games)
+        self.all_rows = np.arange(self.num_games)
         self._final = Final(
             np.empty((self.num_games, self.layout.size), np.float32),
             np.empty((self.num_games, NUM_BOXES), np.int16),
@@ -361,13 +363,16 @@ class Batch:
 
     def deal(self, rows: npt.NDArray[np.bool_] | None = None) -> Step:
         """Begin a new game in `rows` (N,) bool (default: all) and return what all rows see; rewards are 0."""
-        chosen = self._all_rows if rows is None else np.flatnonzero(rows)
-        _deal_rows(*self.state, self.tables, self._settings, chosen, _NO_KEYS)
+        self.begin(self.all_rows if rows is None else np.flatnonzero(rows))
         return self.look()
+
+    def begin(self, rows: Rows) -> None:
+        """Begin a new game in each of `rows` (n,) without looking at it."""
+        _deal_rows(*self.state, self.tables, self._settings, rows, _NO_KEYS)
 
     def deal_keys(self, keys: npt.NDArray[np.uint64]) -> Step:
         """Begin in every row the game of its key, (N,) uint64, and return what is seen."""
-        _deal_rows(*self.state, self.tables, self._settings, self._all_rows, keys)
+        _deal_rows(*self.state, self.tables, self._settings, self.all_rows, keys)
         return self.look()
 
     def deal_positions(
@@ -395,7 +400,7 @@ class Batch:
         `only` (n,): look at these rows, and the Step has one entry for each of them. `seats` (n,): see with the eyes of
         these players instead of those to move; the masks of players who have to wait are all zeros.
         """
-        return self._call(self._all_rows if only is None else only, _NO_ACTIONS, _TO_MOVE if seats is None else seats)
+        return self._call(self.all_rows if only is None else only, _NO_ACTIONS, _TO_MOVE if seats is None else seats)
 
     def step(self, actions: npt.ArrayLike, only: Rows | None = None) -> Step:
         """Play one action (N,) in every row; rows of games that are over ignore theirs.
@@ -404,13 +409,8 @@ class Batch:
         Raises ValueError, and changes nothing, for numbers outside the action space, and under "raise" for an illegal
         action, naming the legal ones.
         """
-        rows = self._all_rows if only is None else only
-        numbers = np.asarray(actions)
-        if numbers.shape != rows.shape or numbers.dtype.kind not in _WHOLE_KINDS:
-            raise ValueError(
-                f"actions of shape {numbers.shape} and type {numbers.dtype} are not {len(rows)} whole numbers"
-            )
-        return self._call(rows, numbers.astype(np.int64, copy=False), _TO_MOVE)
+        rows = self.all_rows if only is None else only
+        return self._call(rows, whole_numbers(actions, len(rows)), _TO_MOVE)
 
     def _call(self, rows: Rows, actions: npt.NDArray[np.int64], seats: npt.NDArray[np.int64]) -> Step:
         n = len(rows)
@@ -447,7 +447,7 @@ class Batch:
 
         See engine.choice_share.
         """
-        rows = self._all_rows if only is None else only
+        rows = self.all_rows if only is None else only
         shares = np.empty(len(rows))
         _choice_shares(*self.state, rows, shares)
         return shares
@@ -468,11 +468,11 @@ class Batch:
         """Return the position of one row in the form of `position`."""
         return position_of(self.state, row)
 
-    def save(self) -> State:
+    def save(self) -> Saved:
         """Return a copy of everything that decides how the games go on."""
         return State(*(array.copy() for array in self.state))
 
-    def restore(self, saved: State, key: int | None = None) -> None:
+    def restore(self, saved: Saved, key: int | None = None) -> None:
         """Go back to `saved`, of a batch of the same shape and options; `key` replaces the dice to come.
 
         With a key, row i goes on with the dice of mix(mix(key), i): a planner passes a new one for each line it
@@ -488,6 +488,16 @@ class Batch:
 
 
 MOST_PLAYERS = 6
+
+
+def whole_numbers(actions: npt.ArrayLike, count: int) -> npt.NDArray[np.int64]:
+    """Return `actions` as an array of so many whole numbers; ValueError if they are something else."""
+    numbers = np.asarray(actions)
+    if numbers.shape != (count,) or numbers.dtype.kind not in _WHOLE_KINDS:
+        raise ValueError(f"actions of shape {numbers.shape} and type {numbers.dtype} are not {count} whole numbers")
+    return numbers.astype(np.int64, copy=False)
+
+
 _NO_ACTIONS = np.empty(0, np.int64)
 _NO_KEYS = np.empty(0, np.uint64)
 _TO_MOVE = np.empty(0, np.int64)

@@ -10,8 +10,7 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
-from kismet_env.batch import Batch, Step
-from kismet_env.engine import State
+from kismet_env.batch import Batch, Saved, Step
 from kismet_env.observation import layout_of
 from kismet_env.position import read_position
 from kismet_env.render.sheet import sheet
@@ -106,8 +105,7 @@ class KismetEnv(gym.Env[Observation, Any]):
         start: str = "full",
         render_mode: str | None = None,
     ) -> None:
-        self.render_mode = checked_render_mode(render_mode)
-        self.batch = Batch(
+        batch = Batch(
             1,
             rules=rules,
             actions=actions,
@@ -116,6 +114,11 @@ class KismetEnv(gym.Env[Observation, Any]):
             illegal_action=illegal_action,
             start=start,
         )
+        self._set_up(batch, render_mode)
+
+    def _set_up(self, batch: Batch, render_mode: str | None) -> None:
+        self.render_mode = checked_render_mode(render_mode)
+        self.batch = batch
         self._is_seeded = False
         self._mask = np.ones(self.batch.actions.num_actions, np.int8)
         self.observation_space = self.batch.layout.space
@@ -135,7 +138,7 @@ class KismetEnv(gym.Env[Observation, Any]):
         """
         position = (options or {}).get("position")
         if position is not None:
-            position = read_position(position, self.rules, 1)  # before anything changes
+            position = read_position(position, self.rules, self.batch.num_players)  # before anything changes
         super().reset(seed=seed)
         if seed is not None or not self._is_seeded:
             self.batch.seed([seed_of(self, seed)])
@@ -145,7 +148,7 @@ class KismetEnv(gym.Env[Observation, Any]):
 
     def step(self, action: int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Play one action; ValueError for what is no number of the action space."""
-        if self.batch.state.games["over"][0]:
+        if self.batch.over[0]:
             raise gym.error.ResetNeeded("the game is over or has not begun; call reset()")
         try:
             number = operator.index(action)
@@ -183,11 +186,11 @@ class KismetEnv(gym.Env[Observation, Any]):
         """Return the position in the form that `reset(options={"position": ...})` takes."""
         return self.batch.position()
 
-    def save(self) -> State:
+    def save(self) -> Saved:
         """Return the exact state of the game, dice to come included."""
         return self.batch.save()
 
-    def restore(self, state: State, key: int | None = None) -> tuple[Observation, dict[str, Any]]:
+    def restore(self, state: Saved, key: int | None = None) -> tuple[Observation, dict[str, Any]]:
         """Go back to a saved `state` and return observation and info.
 
         `key` replaces the dice to come, all but those on the table. A planner must pass one, a new one for each line

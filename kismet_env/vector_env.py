@@ -18,6 +18,15 @@ from kismet_env.render.sheet import sheet
 from kismet_env.rules import Rules
 
 
+def autoreset_name(mode: str | AutoresetMode) -> str:
+    """Return the name of an autoreset mode, given by name or as a member; ValueError names the valid ones."""
+    try:
+        return AutoresetMode(mode).value
+    except ValueError:
+        names = ", ".join(mode.value for mode in AutoresetMode)
+        raise ValueError(f"autoreset_mode={mode!r} is not one of {names}") from None
+
+
 class KismetVectorEnv(VectorEnv[Observation, npt.NDArray[np.int64], npt.NDArray[Any]]):
     """N games of solitaire Kismet in one compiled call; row i equals `KismetEnv` with the same seed, exactly.
 
@@ -47,14 +56,7 @@ class KismetVectorEnv(VectorEnv[Observation, npt.NDArray[np.int64], npt.NDArray[
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         render_mode: str | None = None,
     ) -> None:
-        self.render_mode = checked_render_mode(render_mode)
-        try:
-            self.autoreset_mode = AutoresetMode(autoreset_mode)
-        except ValueError:
-            names = ", ".join(mode.value for mode in AutoresetMode)
-            raise ValueError(f"autoreset_mode={autoreset_mode!r} is not one of {names}") from None
-        self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
-        self.batch = Batch(
+        batch = Batch(
             num_envs,
             rules=rules,
             actions=actions,
@@ -62,11 +64,18 @@ class KismetVectorEnv(VectorEnv[Observation, npt.NDArray[np.int64], npt.NDArray[
             reward=reward,
             illegal_action=illegal_action,
             start=start,
-            autoreset=self.autoreset_mode.value,
+            autoreset=autoreset_name(autoreset_mode),
         )
+        self._set_up(batch, autoreset_mode, render_mode)
+
+    def _set_up(self, batch: Batch, autoreset_mode: str | AutoresetMode, render_mode: str | None) -> None:
+        self.render_mode = checked_render_mode(render_mode)
+        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
+        self.batch = batch
+        self.num_envs = num_envs = batch.num_games
         self._is_seeded = False
         self._mask = np.ones((num_envs, self.batch.actions.num_actions), np.int8)
-        self.num_envs = num_envs
         self.single_observation_space = self.batch.layout.space
         self.single_action_space = gym.spaces.Discrete(self.batch.actions.num_actions)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -108,13 +117,14 @@ class KismetVectorEnv(VectorEnv[Observation, npt.NDArray[np.int64], npt.NDArray[
         """Return the positions, one for each row, with those that are to be set read and found possible."""
         if positions is None:
             return None
+        num_players = self.batch.num_players
         if isinstance(positions, Mapping):
-            return [read_position(positions, self.rules, 1)] * self.num_envs
+            return [read_position(positions, self.rules, num_players)] * self.num_envs
         if not isinstance(positions, Sequence) or len(positions) != self.num_envs:
             raise ValueError(f"position={positions!r} is not a position or a list with one for each row")
         chosen = [True] * self.num_envs if rows is None else rows
         return [
-            read_position(position, self.rules, 1) if is_chosen else position
+            read_position(position, self.rules, num_players) if is_chosen else position
             for position, is_chosen in zip(positions, chosen, strict=True)
         ]
 
@@ -135,7 +145,7 @@ class KismetVectorEnv(VectorEnv[Observation, npt.NDArray[np.int64], npt.NDArray[
         Under "NextStep" the rows whose game had ended begin a new one and ignore their action; under "Disabled" such
         rows are an error.
         """
-        if self.autoreset_mode is not AutoresetMode.NEXT_STEP and (over := self.batch.state.games["over"]).any():
+        if self.autoreset_mode is not AutoresetMode.NEXT_STEP and (over := self.batch.over).any():
             rows = np.flatnonzero(over)[:8].tolist()
             raise ValueError(f"games of rows {rows} are over or have not begun; reset(options={{'reset_mask': ...}})")
         if not self._is_seeded:
@@ -156,7 +166,7 @@ class KismetVectorEnv(VectorEnv[Observation, npt.NDArray[np.int64], npt.NDArray[
 
     def _infos(self, out: Step) -> dict[str, Any]:
         self._mask = out.masks
-        return _with_presence(
+        return with_presence(
             np.ones(self.num_envs, np.bool_),
             action_mask=out.masks,
             illegal_action=out.illegal,
@@ -175,7 +185,7 @@ class KismetVectorEnv(VectorEnv[Observation, npt.NDArray[np.int64], npt.NDArray[
             rows = np.fromiter(presented, object, count)
         final_obs = np.full(self.num_envs, None, object)
         final_obs[ended] = rows
-        final_info = _with_presence(
+        final_info = with_presence(
             ended.copy(),
             action_mask=np.ones_like(out.masks) * ended[:, None],
             illegal_action=out.illegal & ended,
@@ -209,7 +219,8 @@ def _rising(seed: int, count: int) -> list[int]:
     return [seed + row for row in range(count)]
 
 
-def _with_presence(present: npt.NDArray[np.bool_], **arrays: npt.NDArray[Any]) -> dict[str, Any]:
+def with_presence(present: npt.NDArray[np.bool_], **arrays: npt.NDArray[Any]) -> dict[str, Any]:
+    """Return infos of a vector environment: each array beside the array that says which rows have it, (N,) bool."""
     infos: dict[str, Any] = {}
     for name, array in arrays.items():
         infos[name], infos[f"_{name}"] = array, present

@@ -36,7 +36,7 @@ class RegretInfo(gym.Wrapper[Any, Any, Any, Any]):
 
     def __init__(self, env: gym.Env[Any, Any]) -> None:
         super().__init__(env)
-        if not isinstance(env.unwrapped, KismetEnv):
+        if not isinstance(env.unwrapped, KismetEnv) or env.unwrapped.batch.num_players > 1:
             raise ValueError(f"RegretInfo needs kismet_env/Kismet-v0, the solitaire game, not {env.unwrapped}")
         self._batch = env.unwrapped.batch
         self._judge = _judge(self._batch)
@@ -75,7 +75,7 @@ class VectorRegretInfo(VectorWrapper):
 
     def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
         super().__init__(env)
-        if not isinstance(env.unwrapped, KismetVectorEnv):
+        if not isinstance(env.unwrapped, KismetVectorEnv) or env.unwrapped.batch.num_players > 1:
             raise ValueError(f"VectorRegretInfo needs the native batch of kismet_env/Kismet-v0, not {env.unwrapped}")
         self._batch = env.unwrapped.batch
         self._judge = _judge(self._batch)

@@ -28,6 +28,7 @@ LAYERS = """
     env vector_env kismet_v0 solver
     regret
     bots
+    match
     versus_env
     sb3 wrappers
     kismet_env
