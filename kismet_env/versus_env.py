@@ -12,6 +12,7 @@ from gymnasium.vector import AutoresetMode
 from kismet_env.batch import Step
 from kismet_env.env import KismetEnv
 from kismet_env.match import Match, News, Opponents
+from kismet_env.observation import layout_of
 from kismet_env.rules import Rules
 from kismet_env.vector_env import KismetVectorEnv, autoreset_name, with_presence
 
@@ -29,7 +30,9 @@ class KismetVersusEnv(KismetEnv):
     ## Observation Space
     That of `KismetEnv` with a second block: own total and, for each opponent in playing order, open boxes, Basic
     total, second-Kismet state and total; in the "dict" form `opponents`, (17 (P - 1),). Opponents always see
-    "features" and "keeps".
+    "features" and "keeps". For two players, "features":
+
+    {layout}
 
     ## Starting State
     As in `KismetEnv`. Who sits before the learner has played when `reset` returns. `options={"position": p}` takes the
@@ -106,6 +109,11 @@ class KismetVersusEnv(KismetEnv):
         }
 
 
+KismetVersusEnv.__doc__ = (KismetVersusEnv.__doc__ or "").replace(
+    "{layout}", layout_of(Rules(), 2).table().replace("\n", "\n    ")
+)
+
+
 class KismetVersusVectorEnv(KismetVectorEnv):
     """N games of a learner against the same opponents; row i equals `KismetVersusEnv` with the same seed, exactly.
 
@@ -153,10 +161,9 @@ class KismetVersusVectorEnv(KismetVectorEnv):
 
     def _final(self, out: Step, ended: npt.NDArray[np.bool_]) -> dict[str, Any]:
         final = super()._final(out, ended)
-        news = News(*((array.T * ended).T for array in self.batch.final_news))
-        final["final_info"] |= _with_news(ended.copy(), news)
+        final["final_info"] |= _with_news(ended.copy(), self.batch.final_news)
         return final
 
 
 def _with_news(present: npt.NDArray[np.bool_], news: News) -> dict[str, Any]:
-    return with_presence(present, **news._asdict())
+    return with_presence(present, **{name: (array.T * present).T for name, array in news._asdict().items()})
