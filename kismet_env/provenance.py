@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from kismet_env.actions import actions_of
 from kismet_env.batch import MOST_PLAYERS
@@ -135,7 +135,7 @@ class Provenance:
         actions_of(values["actions"])
         return cls(**values)
 
-    def write_zip(self, path: str | os.PathLike[str]) -> None:
+    def write_zip(self, path: str | os.PathLike[str] | IO[bytes]) -> None:
         """Add it to the zip archive at `path` under the name MEMBER; others who read the archive do not mind."""
         with zipfile.ZipFile(path, "a") as archive:
             archive.writestr(MEMBER, self.to_json())

@@ -1,0 +1,349 @@
+"""Proximal policy optimisation (Schulman et al. 2017) with masked actions (Huang and Ontañón 2022), by sb3-contrib.
+
+Two networks, one for the policy and one for the value, learn from many games side by side. What is added to the
+library's MaskablePPO: learning rate and entropy bonus fall linearly to nothing over the length of the run, in steps
+or in minutes; the masked distribution is computed in a third of the time; and the run can go on after a stop as if
+nothing had been. The environment takes 1 % of the time, the networks' matrix products most of the rest.
+"""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from gymnasium.spaces import Dict, Discrete
+from sb3_contrib import MaskablePPO
+from sb3_contrib.common.maskable.distributions import MaskableCategoricalDistribution, MaybeMasks
+from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.utils import FloatSchedule
+from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
+from torch import Tensor, nn
+
+from agents.run import Run
+from kismet_env.batch import Batch
+from kismet_env.dice import hash_words
+from kismet_env.evaluation import SELECTION_DICE, TRAINING_DICE, game_keys
+from kismet_env.provenance import Provenance
+from kismet_env.rules import Rules
+from kismet_env.sb3 import KismetVecEnv
+
+
+@dataclass(frozen=True)
+class Config:
+    """Train a policy network on solitaire Kismet by PPO with masked actions."""
+
+    steps: int | None = None
+    """Length of the run in steps of the environment, rounded up to whole rollouts; None: no limit."""
+    minutes: float | None = None
+    """Length of the run in minutes on the clock; None: no limit, or 5 without --steps. The earlier of both counts."""
+    seed: int = 0
+    """Seed of the networks and of the training dice, from 0 up."""
+    rules: Rules = field(default_factory=Rules)
+    """Rules of the game."""
+    actions: Literal["keeps", "holds"] = "keeps"
+    """Numbering of the actions; with "keeps" the same dice kept are the same action in every roll."""
+    observation: Literal["features", "raw", "dict"] = "features"
+    """Form of the observations."""
+    start: str = "full"
+    """Where games begin: full | open:k (k boxes are open) | uniform."""
+    num_envs: int = 1024
+    """Games side by side."""
+    rollout_steps: int = 64
+    """Steps of every game between two updates."""
+    epochs: int = 3
+    """How often an update goes through the steps of its rollout."""
+    batch_size: int = 8192
+    """Steps behind one gradient."""
+    learning_rate: float = 1.5e-3
+    """Of Adam, at the start; falls linearly to 0 at the end of the run."""
+    entropy_bonus: float = 0.015
+    """Weight of the policy's entropy in the objective, at the start; falls likewise."""
+    discount: float = 1.0
+    """Worth of a point one step later; 1, because a game ends after at most 45 steps."""
+    gae_lambda: float = 0.9
+    """Between one-step (0) and whole-game (1) estimates of the advantage."""
+    clip_range: float = 0.2
+    """How far an update may move the probability of an action, as a ratio."""
+    value_weight: float = 0.5
+    """Weight of the squared error of the value in the objective."""
+    max_gradient_norm: float = 0.5
+    """Longer gradients are cut to this length."""
+    hidden_sizes: tuple[int, ...] = (256, 256)
+    """Widths of the hidden layers of both networks."""
+    points_per_reward: float = 20.0
+    """Points are divided by this, so that what the value network learns is of the order of 1."""
+    selection_games: int = 2048
+    """Games by which the best policy of the run is chosen, most probable actions, dice of their own."""
+    selection_every: int = 10
+    """Updates between two such evaluations; fewer where they would take more than a tenth of the time."""
+    checkpoint_minutes: float = 1.0
+    """Minutes between two checkpoints, at most so many are lost when the run is killed."""
+    threads: int | None = None
+    """Threads of the networks' arithmetic; None: one for each core."""
+
+    def __post_init__(self) -> None:
+        at_least_1 = ("steps", "num_envs", "rollout_steps", "epochs", "batch_size", "selection_games", "threads")
+        for name in (*at_least_1, "selection_every"):
+            if (value := getattr(self, name)) is not None and value < 1:
+                raise ValueError(f"{name}={value} is not at least 1")
+        for name in ("minutes", "learning_rate", "points_per_reward", "max_gradient_norm", "clip_range"):
+            if (value := getattr(self, name)) is not None and not 0 < value < float("inf"):
+                raise ValueError(f"{name}={value} is not a number above 0")
+        for name in ("seed", "entropy_bonus", "value_weight", "checkpoint_minutes"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise ValueError(f"{name}={getattr(self, name)} is not a number from 0 up")
+        for name in ("discount", "gae_lambda"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name}={getattr(self, name)} is not from 0 to 1")
+        if not self.hidden_sizes or min(self.hidden_sizes) < 1:
+            raise ValueError(f"hidden_sizes={self.hidden_sizes} are not widths of at least 1")
+        if self.num_envs * self.rollout_steps < 2:
+            raise ValueError("num_envs=1 and rollout_steps=1 give one step; an update needs two")
+        Batch(
+            1, rules=self.rules, actions=self.actions, observation=self.observation, start=self.start
+        )  # or ValueError
+
+    def provenance(self) -> Provenance:
+        """Return where the policies of these options come from."""
+        return Provenance.of(
+            "maskable_ppo",
+            rules=self.rules,
+            seed=self.seed,
+            actions=self.actions,
+            observation=self.observation,
+            config=asdict(self),
+        )
+
+
+def train(config: Config, run: Run) -> None:
+    """Train until the run is over or interrupted; the policies and all that is told are in the folder of `run`."""
+    with _arithmetic(config.threads), run:
+        model, env = make(config)
+        if run.state is None:
+            run.save_checkpoint(state_of(model, env))
+        else:
+            restore(model, env, run.state)
+        selection_seconds = last_selection = 0.0
+        rollout = config.num_envs * config.rollout_steps
+        while not run.interrupted and (share := run.share_done(model.num_timesteps)) < 1:
+            model.lr_schedule = FloatSchedule(config.learning_rate * (1 - share))
+            model.ent_coef = config.entropy_bonus * (1 - share)
+            model.ep_info_buffer = None  # begun anew: the games of this rollout
+            model.learn(rollout, reset_num_timesteps=False, log_interval=2)  # one rollout, one update; logs nothing
+
+            is_last = run.share_done(model.num_timesteps) >= 1
+            is_due = model.num_timesteps // rollout % config.selection_every == 0
+            is_cheap = selection_seconds + last_selection < 60 * run.minutes / 10
+            score = None
+            if is_last or (is_due and is_cheap):
+                started = time.perf_counter()
+                score = selection_score(model, config)
+                last_selection = time.perf_counter() - started
+                selection_seconds += last_selection
+            run.record(_row(model, env, score))
+            if score is not None and run.is_best(score):
+                run.save_model(_archive(model), name="best.zip")
+            if is_last or run.interrupted or run.minutes_unsaved >= config.checkpoint_minutes:
+                run.save_checkpoint(state_of(model, env))
+        run.save_model(_archive(model))
+        run.plot()
+
+
+def selection_score(model: MaskablePPO, config: Config) -> float:
+    """Return the mean score, in points, of the most probable actions of `model` in the selection games."""
+    batch = Batch(
+        config.selection_games,
+        rules=config.rules,
+        actions=config.actions,
+        observation=config.observation,
+        start=config.start,
+    )
+    seen = batch.deal_keys(game_keys(SELECTION_DICE, 0, range(config.selection_games)))
+    while not batch.state.games["over"].all():
+        observations = batch.layout.present(seen.observations)
+        actions, _ = model.predict(observations, deterministic=True, action_masks=seen.masks)
+        seen = batch.step(actions)
+    return float(batch.state.cards["total"].mean())
+
+
+class MaskedCategorical(MaskableCategoricalDistribution):
+    """The same probabilities as the library's distribution, normalised once and not checked on the way."""
+
+    def proba_distribution(self, action_logits: Tensor) -> MaskedCategorical:
+        """Take the logits (N, A) of all actions."""
+        self._logits = action_logits
+        return self
+
+    def apply_masking(self, masks: MaybeMasks) -> None:
+        """Leave the actions where `masks` (N, A) is not 0; there has to be one in every row."""
+        legal = torch.as_tensor(masks, dtype=torch.bool, device=self._logits.device)
+        self._logits = torch.where(legal, self._logits, -1e8)
+        self._log_probabilities = self._logits.log_softmax(-1)
+
+    def _probabilities(self) -> Tensor:
+        return self._logits.softmax(-1)  # exp() of the logarithms takes five times as long, so far below zero
+
+    def log_prob(self, actions: Tensor) -> Tensor:
+        """Return the logarithms (N,) of the probabilities of `actions` (N,)."""
+        return self._log_probabilities.gather(-1, actions.unsqueeze(-1)).squeeze(-1)
+
+    def entropy(self) -> Tensor:
+        """Return the entropies (N,) in nats."""
+        return -(self._probabilities() * self._log_probabilities).sum(-1)
+
+    def sample(self) -> Tensor:
+        """Return random actions (N,)."""
+        rising = self._probabilities().cumsum(-1)
+        shares = torch.rand_like(rising[:, :1]) * rising[:, -1:]  # below the last sum, which need not be exactly 1
+        return torch.searchsorted(rising, shares, right=True).squeeze(-1)
+
+    def mode(self) -> Tensor:
+        """Return the most probable actions (N,)."""
+        return self._logits.argmax(-1)
+
+
+class _ScaledRewards(VecEnvWrapper):
+    """Divides the rewards that the learner sees; the episode statistics in the infos stay in points."""
+
+    def __init__(self, venv: VecEnv, points_per_reward: float) -> None:
+        super().__init__(venv)
+        self.points_per_reward = np.float32(points_per_reward)
+
+    def reset(self) -> Any:
+        return self.venv.reset()
+
+    def step_wait(self) -> Any:
+        observations, rewards, dones, infos = self.venv.step_wait()
+        return observations, rewards / self.points_per_reward, dones, infos
+
+
+def make(config: Config) -> tuple[MaskablePPO, KismetVecEnv]:
+    """Return an untrained model and the games it learns from."""
+    network_seed, dice_seed = np.random.SeedSequence(config.seed).generate_state(2).tolist()
+    env = KismetVecEnv(
+        config.num_envs,
+        rules=config.rules,
+        actions=config.actions,
+        observation=config.observation,
+        start=config.start,
+    )
+    model = MaskablePPO(
+        "MultiInputPolicy" if isinstance(env.observation_space, Dict) else "MlpPolicy",
+        _ScaledRewards(env, config.points_per_reward),
+        n_steps=config.rollout_steps,
+        batch_size=config.batch_size,
+        n_epochs=config.epochs,
+        learning_rate=config.learning_rate,
+        ent_coef=config.entropy_bonus,
+        gamma=config.discount,
+        gae_lambda=config.gae_lambda,
+        clip_range=config.clip_range,
+        vf_coef=config.value_weight,
+        max_grad_norm=config.max_gradient_norm,
+        stats_window_size=config.num_envs * config.rollout_steps,  # all games that a rollout can end
+        policy_kwargs={
+            "net_arch": {"pi": list(config.hidden_sizes), "vf": list(config.hidden_sizes)},
+            "activation_fn": nn.SiLU,
+        },
+        seed=network_seed,
+        device="cpu",
+    )
+    assert isinstance(env.action_space, Discrete)
+    model.policy.action_dist = MaskedCategorical(int(env.action_space.n))
+    model.set_logger(Logger(folder=None, output_formats=[]))
+    env.seed(int(hash_words(TRAINING_DICE, dice_seed)))  # the model has seeded it too
+    return model, env
+
+
+def _row(model: MaskablePPO, env: KismetVecEnv, score: float | None) -> dict[str, float | None]:
+    """Return what there is to say about the last rollout and update."""
+    told = dict(model.logger.name_to_value)
+    model.logger.dump()  # forgets them
+    games = list(model.ep_info_buffer or ())
+    return {
+        "steps": model.num_timesteps,
+        "mean_return": float(np.mean([game["r"] for game in games])) if games else None,
+        "selection_score": score,
+        "games": len(games),
+        "mean_length": float(np.mean([game["l"] for game in games])) if games else None,
+        "entropy": -told["train/entropy_loss"],
+        "policy_loss": told["train/policy_gradient_loss"],
+        "value_loss": told["train/value_loss"],
+        "explained_variance": told["train/explained_variance"],
+        "approximate_kl": told["train/approx_kl"],
+        "clip_fraction": told["train/clip_fraction"],
+        "learning_rate": told["train/learning_rate"],
+        "entropy_bonus": model.ent_coef,
+        "illegal_actions": env.illegal_actions,
+    }
+
+
+def _archive(model: MaskablePPO) -> bytes:
+    """Return the policy as `MaskablePPO.load` reads it, without the state of the games."""
+    file = io.BytesIO()
+    model.save(file, exclude=["_last_obs", "_last_episode_starts", "ep_info_buffer"])
+    return file.getvalue()
+
+
+def state_of(model: MaskablePPO, env: KismetVecEnv) -> dict[str, Any]:
+    """Return all it takes to go on as if nothing had been."""
+    numpy_random: Any = np.random.get_state(legacy=False)  # noqa: NPY002 (the library draws from it)
+    numpy_random["state"]["key"] = torch.from_numpy(numpy_random["state"]["key"].astype(np.int64))
+    started = model._last_obs is not None
+    return {
+        "policy": model.policy.state_dict(),
+        "optimizer": model.policy.optimizer.state_dict(),
+        "steps": model.num_timesteps,
+        "updates": model._n_updates,
+        "torch_random": torch.get_rng_state(),
+        "numpy_random": numpy_random,
+        "games": {name: _bytes(array) for name, array in env.save().items()} if started else None,
+        "episode_starts": _bytes(model._last_episode_starts) if started else None,
+        "illegal_actions": env.illegal_actions,
+    }
+
+
+def restore(model: MaskablePPO, env: KismetVecEnv, state: Mapping[str, Any]) -> None:
+    """Put `model` and `env`, new ones of the same options, where `state` was taken."""
+    model.policy.load_state_dict(state["policy"])
+    model.policy.optimizer.load_state_dict(state["optimizer"])
+    model.num_timesteps, model._n_updates = state["steps"], state["updates"]
+    if state["games"] is not None:
+        games = {name: _array(state["games"][name], like=array) for name, array in env.save().items()}
+        model._last_obs = env.restore(games)
+        model._last_episode_starts = _array(state["episode_starts"], like=np.empty(env.num_envs, np.bool_))
+    env.illegal_actions = state["illegal_actions"]
+    torch.set_rng_state(state["torch_random"])
+    numpy_random = deepcopy(state["numpy_random"])
+    numpy_random["state"]["key"] = numpy_random["state"]["key"].numpy().astype(np.uint32)
+    np.random.set_state(numpy_random)  # noqa: NPY002
+
+
+def _bytes(array: Any) -> Tensor:
+    return torch.frombuffer(bytearray(array.tobytes()), dtype=torch.uint8)
+
+
+def _array(data: Tensor, *, like: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.frombuffer(data.numpy().tobytes(), like.dtype).reshape(like.shape).copy()
+
+
+@contextmanager
+def _arithmetic(threads: int | None) -> Iterator[None]:
+    """Set up torch's arithmetic for the block."""
+    before = torch.get_num_threads(), torch.get_float32_matmul_precision()
+    torch.set_num_threads(threads or before[0])
+    # Lets torch take oneDNN's matrix products, which on AMD are twice as fast as the default ones and just as exact;
+    # processors with AMX round the factors to bfloat16, which changes the course of a run but not how well it learns.
+    torch.set_float32_matmul_precision("medium")
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before[0])
+        torch.set_float32_matmul_precision(before[1])

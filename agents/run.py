@@ -1,0 +1,366 @@
+"""One training run: its folder, its clock, and what it tells the user.
+
+A folder holds
+
+    config.json      what is trained and how: a `Provenance`
+    sessions.json    every start: time, command, versions, git commit, machine
+    curve.csv        a row for every update; curve.png is its picture, tensorboard/ the same for TensorBoard
+    checkpoint.pt    all it takes to go on; replaced in one piece, so there is always a whole one
+    model.zip        the policy at the end, best.zip the one with the highest selection score, both for sb3-contrib
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import platform
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import typing
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Protocol, Self, TypeVar
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+from torch.utils.tensorboard import SummaryWriter
+
+from kismet_env.command_line import check_writable, write_whole
+from kismet_env.provenance import Provenance, package_versions
+from kismet_env.rules import Rules
+
+
+class Config(Protocol):
+    """What a run wants to know about the options of a learner; dataclasses all of them."""
+
+    @property
+    def steps(self) -> int | None:
+        """Length of the run in steps of the environment; None: no limit."""
+
+    @property
+    def minutes(self) -> float | None:
+        """Length of the run in minutes on the clock; None: no limit."""
+
+    def provenance(self) -> Provenance:
+        """Return where the policies of these options come from."""
+
+
+C = TypeVar("C", bound=Config)
+DEFAULT_MINUTES = 5.0
+"""Length of a run whose options say nothing about it."""
+
+
+class Run:
+    """A run in `folder`; `begin` and `resume` make one. Use it as a context: Ctrl-C then only sets `interrupted`.
+
+    Attributes:
+        minutes: minutes on the clock so far, those of earlier sessions included.
+        state: what the learner gave to the last checkpoint, None in a new run.
+        interrupted: the user wants the learner to save and stop.
+    """
+
+    def __init__(self, folder: Path, config: Config, checkpoint: Mapping[str, Any] | None = None) -> None:
+        self.folder, self.config = folder, config
+        self.provenance = config.provenance()
+        self.state: Mapping[str, Any] | None = checkpoint["state"] if checkpoint else None
+        self.interrupted = False
+        self._steps: int = checkpoint["steps"] if checkpoint else 0
+        self._minutes_before: float = checkpoint["minutes"] if checkpoint else 0.0
+        self._started = self._saved = time.perf_counter()
+        self._best: float = checkpoint["best"] if checkpoint else float("-inf")
+        self._curve = folder / "curve.csv"
+
+    @classmethod
+    def begin(cls, folder: Path, config: Config, *, overwrite: bool = False) -> Self:
+        """Make a new run in `folder`, which is made too.
+
+        Raises ValueError where it cannot be written or is not empty; `overwrite` replaces another run, nothing else.
+        """
+        check_writable(folder, folder=True)
+        if folder.exists() and any(folder.iterdir()):
+            if not _holds_run(folder):
+                raise ValueError(f"{folder} holds other files; give a new folder")
+            if not overwrite:
+                raise ValueError(
+                    f"{folder} already holds a run; go on with --resume {folder}, replace it with --overwrite, "
+                    "or give another folder"
+                )
+            shutil.rmtree(folder)
+        run = cls(folder, config)
+        write_whole(folder / "config.json", run.provenance.to_json())
+        run._note_session()
+        return run
+
+    @classmethod
+    def resume(cls, folder: Path, config: Config) -> Self:
+        """Go on with the run in `folder`, whose options are `config` (see `saved_config`) but for its length.
+
+        Raises ValueError where there is nothing to go on with.
+        """
+        check_writable(folder, folder=True)
+        path = folder / "checkpoint.pt"
+        if not path.exists():
+            raise ValueError(f"{folder} has no checkpoint yet; begin again with --run {folder} --overwrite")
+        try:
+            checkpoint = torch.load(path, weights_only=True)  # unpickles nothing but tensors and numbers
+            run = cls(folder, config, checkpoint)
+        except Exception as error:
+            raise ValueError(f"{path} is not a checkpoint of this version: {error}") from None
+        if run.share_done(run._steps) >= 1:
+            raise ValueError(
+                f"{folder} is complete: {run._steps:,} steps, {run.minutes:.1f} minutes; "
+                "give a higher --steps or --minutes to go on"
+            )
+        write_whole(folder / "config.json", run.provenance.to_json())
+        run._forget_later_rows()
+        run._note_session()
+        return run
+
+    def _note_session(self) -> None:
+        path = self.folder / "sessions.json"
+        sessions = json.loads(path.read_text()) if path.exists() else []
+        sessions.append(
+            {
+                "started": datetime.now(UTC).isoformat(timespec="seconds"),
+                "steps_before": self._steps,
+                "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+                "versions": {"python": platform.python_version(), **package_versions()},
+                "git": _git_state(),
+                "machine": {
+                    "system": platform.platform(),
+                    "processor": _processor(),
+                    "cores": os.cpu_count(),
+                    "torch_threads": torch.get_num_threads(),
+                },
+            }
+        )
+        write_whole(path, json.dumps(sessions, indent=2))
+
+    def _forget_later_rows(self) -> None:
+        """Drop rows of the curve from after the checkpoint: they will be trained again."""
+        if not self._curve.exists():
+            return
+        with self._curve.open(newline="") as file:
+            rows = list(csv.reader(file))
+        kept = [row for row in rows[1:] if len(row) == len(rows[0]) and int(row[0]) <= self._steps]
+        write_whole(self._curve, "".join(",".join(row) + "\n" for row in [rows[0], *kept]))
+
+    def __enter__(self) -> Self:
+        self._writer = SummaryWriter(str(self.folder / "tensorboard"), purge_step=self._steps + 1)
+        console = Console(stderr=True)
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"))
+        self._progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self._task = self._progress.add_task(self.provenance.algorithm, total=1.0, told="")
+        self._progress.start()
+        self._handler = signal.signal(signal.SIGINT, self._interrupt)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        signal.signal(signal.SIGINT, self._handler)
+        self._progress.stop()
+        self._writer.close()
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        self.interrupted = True
+        signal.signal(signal.SIGINT, self._handler)  # the second time at once
+        self._progress.console.print("saving after this update; Ctrl-C again stops at once")
+
+    @property
+    def minutes(self) -> float:
+        """Minutes on the clock so far, those of earlier sessions included."""
+        return self._minutes_before + (time.perf_counter() - self._started) / 60
+
+    def share_done(self, steps: int) -> float:
+        """Return the share of the run that is over after `steps` steps: by steps or by minutes, what is further."""
+        limit = self.config.minutes or (None if self.config.steps else DEFAULT_MINUTES)
+        by_steps = steps / self.config.steps if self.config.steps else 0.0
+        by_minutes = self.minutes / limit if limit else 0.0
+        return max(by_steps, by_minutes)
+
+    def record(self, row: Mapping[str, float | None]) -> None:
+        """Add a row to the curve and show it; `row` has the same names every time, None where there is no value.
+
+        Its "steps" are the abscissa; "minutes" and "steps_per_second" are added here.
+        """
+        minutes = self.minutes
+        steps = int(row["steps"] or 0)
+        speed = steps / (60 * minutes)
+        row = {"steps": steps, "minutes": round(minutes, 4), **row, "steps_per_second": round(speed)}
+        self._steps = steps
+        is_new = not self._curve.exists()
+        with self._curve.open("a") as file:
+            if is_new:
+                file.write(",".join(row) + "\n")
+            file.write(",".join(map(_cell, row.values())) + "\n")
+        for name, value in row.items():
+            if value is not None and name != "steps":
+                self._writer.add_scalar(name, value, steps)
+        share = min(1.0, self.share_done(steps))
+        told = [f"{steps / 1e6:.2f} M steps", f"{minutes * (1 - share) / share:.1f} minutes left"]
+        for name, unit in (("mean_return", "return"), ("selection_score", "selection")):
+            if (value := row.get(name)) is not None:
+                told.append(f"{unit} {value:.1f}")
+        self._progress.update(self._task, completed=share, told=" · ".join(told))
+
+    def save_checkpoint(self, state: Mapping[str, Any]) -> None:
+        """Keep all it takes to go on from here: tensors, numbers, strings, and lists and dicts of them."""
+        checkpoint = {"state": state, "steps": self._steps, "minutes": self.minutes, "best": self._best}
+        file = io.BytesIO()
+        torch.save(checkpoint, file)
+        write_whole(self.folder / "checkpoint.pt", file.getvalue())
+        self._saved = time.perf_counter()
+
+    @property
+    def minutes_unsaved(self) -> float:
+        """Minutes since the last checkpoint, or since the start."""
+        return (time.perf_counter() - self._saved) / 60
+
+    def save_model(self, archive: bytes, *, name: str = "model.zip") -> None:
+        """Write a policy, the bytes of a zip archive, with its provenance inside."""
+        file = io.BytesIO(archive)
+        self.provenance.write_zip(file)
+        write_whole(self.folder / name, file.getvalue())
+
+    def is_best(self, score: float) -> bool:
+        """Return whether no earlier selection score of this run was as high, and remember this one."""
+        if score <= self._best:
+            return False
+        self._best = score
+        return True
+
+    @property
+    def summary(self) -> str:
+        """What has come out so far, in a line."""
+        return (
+            f"{self._steps:,} steps in {self.minutes:.1f} minutes, best selection score {self._best:.1f} points a game"
+        )
+
+    def plot(self) -> None:
+        """Draw the curve into curve.png."""
+        if not self._curve.exists():
+            return
+        with self._curve.open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        write_whole(self.folder / "curve.png", _plotted(rows, self.provenance.algorithm))
+
+
+def _holds_run(folder: Path) -> bool:
+    try:
+        Provenance.from_json((folder / "config.json").read_text())
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _cell(value: float | None) -> str:
+    if value is None:
+        return ""
+    return str(value) if isinstance(value, int) else f"{value:.7g}"
+
+
+def saved_config(folder: Path, config_type: type[C]) -> C:
+    """Return the options of the run in `folder`; ValueError where there is none, or one of another learner."""
+    path = folder / "config.json"
+    if not path.exists():
+        raise ValueError(f"{folder} holds no run to resume")
+    provenance = Provenance.from_json(path.read_text())
+    kinds = typing.get_type_hints(config_type)
+    values = dict(provenance.config)
+    if set(values) != set(kinds):
+        raise ValueError(f"{path} is of {provenance.algorithm} or of another version; its options do not fit")
+    for name, value in values.items():
+        if kinds[name] is Rules:
+            values[name] = Rules.of(value)
+        elif isinstance(value, list):
+            values[name] = tuple(value)
+    config = config_type(**values)
+    if config.provenance().algorithm != provenance.algorithm:
+        raise ValueError(f"{folder} is a run of {provenance.algorithm}, not of {config.provenance().algorithm}")
+    provenance.check(provenance.rules)
+    return config
+
+
+def resumed_config(saved: C, given: C) -> C:
+    """Return `saved` with the length that is `given`; ValueError for any other difference: a run keeps its options."""
+    wanted: Any = given
+    lasting: Any = replace(wanted, steps=saved.steps, minutes=saved.minutes)
+    theirs, ours = asdict(typing.cast(Any, saved)), asdict(lasting)
+    if changed := [name for name in ours if ours[name] != theirs[name]]:
+        raise ValueError(
+            "a resumed run keeps its options, only --steps and --minutes may change; changed: "
+            + ", ".join(f"{name}={ours[name]!r} (was {theirs[name]!r})" for name in changed)
+        )
+    return given
+
+
+def free_folder(algorithm: str, runs: Path = Path("runs")) -> Path:
+    """Return the first folder runs/ALGORITHM_1, _2, ... that does not exist."""
+    number = 1
+    while (folder := runs / f"{algorithm}_{number}").exists():
+        number += 1
+    return folder
+
+
+def _git_state() -> dict[str, Any] | None:
+    """Return the commit of the sources and the tracked files that differ from it; None outside of a repository."""
+
+    def git(*arguments: str) -> str:
+        root = Path(__file__).parent
+        return subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=True).stdout
+
+    try:
+        changed = git("status", "--porcelain", "--untracked-files=no").splitlines()
+        return {"commit": git("rev-parse", "HEAD").strip(), "changed": [line[3:] for line in changed]}
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def _processor() -> str:
+    """Return the name of the processor as far as the system tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(": ", 1)[1] for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def _plotted(rows: list[dict[str, str]], algorithm: str) -> bytes:
+    """Return the learning curve as a PNG file: points per game over steps below and minutes above."""
+    from matplotlib.figure import Figure  # half a second that only the end of a run spends
+    from numpy import interp
+
+    def column(name: str) -> tuple[list[float], list[float]]:
+        kept = [row for row in rows if row[name]]
+        return [float(row["steps"]) / 1e6 for row in kept], [float(row[name]) for row in kept]
+
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    axes = figure.subplots()
+    axes.plot(*column("mean_return"), color="0.6", label="training games, actions sampled")
+    axes.plot(
+        *column("selection_score"), "ko-", markersize=4, clip_on=False, label="selection games, most probable actions"
+    )
+    axes.set_xlabel("steps of the environment (millions)")
+    axes.set_ylabel("mean score (points per game)")
+    axes.grid(color="0.9")
+    axes.legend(loc="lower right")
+    axes.set_title(algorithm)
+    steps, minutes = column("minutes")
+    if len(steps) > 1:
+        to_minutes, to_steps = (lambda x: interp(x, steps, minutes)), (lambda x: interp(x, minutes, steps))
+        axes.set_xlim(0, steps[-1])
+        steps, minutes = [0.0, *steps], [0.0, *minutes]
+        axes.secondary_xaxis("top", functions=(to_minutes, to_steps)).set_xlabel("minutes on the clock")
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=150)
+    return file.getvalue()

@@ -1,0 +1,379 @@
+"""train.py and the learners: runs that resume as if nothing had been, policies that travel, errors in one line."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sb3_contrib import MaskablePPO
+from sb3_contrib.common.maskable.distributions import MaskableCategorical
+
+import train
+from agents import maskable_ppo
+from agents.maskable_ppo import Config, MaskedCategorical
+from agents.run import DEFAULT_MINUTES, Run, saved_config
+from kismet_env import Rules
+from kismet_env.provenance import Provenance
+from kismet_env.sb3 import KismetVecEnv
+
+ROOT = Path(__file__).parent.parent
+SMALL = [
+    *("maskable_ppo", "--num-envs", "16", "--rollout-steps", "16", "--batch-size", "64", "--epochs", "1"),
+    *("--hidden-sizes", "16", "--selection-games", "8", "--selection-every", "2", "--threads", "1"),
+]
+ROLLOUT = 256
+ON_THE_CLOCK = ("minutes", "steps_per_second")
+
+
+def curve_of(folder: Path) -> list[dict[str, str]]:
+    with (folder / "curve.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def assert_equal_curves(one: Path, other: Path) -> None:
+    """Compare all but the clock; which selection scores are left out to save time depends on the clock too."""
+    rows, expected = curve_of(one), curve_of(other)
+    assert len(rows) == len(expected)
+    for row, wanted in zip(rows, expected, strict=True):
+        left_out = {name for name in ("selection_score",) if not (row[name] and wanted[name])}
+        for name in row.keys() - {*ON_THE_CLOCK, *left_out}:
+            assert row[name] == wanted[name], f"{name} after {row['steps']} steps"
+
+
+def acts(model: MaskablePPO) -> np.ndarray[Any, Any]:
+    env = KismetVecEnv(64, seed=9)
+    observations = env.reset()
+    return model.predict(observations, deterministic=True, action_masks=env.action_masks())[0]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of eight updates."""
+    folder = tmp_path_factory.mktemp("runs") / "finished"
+    assert train.main([*SMALL, "--steps", str(8 * ROLLOUT), "--run", str(folder)]) == 0
+    return folder
+
+
+@pytest.fixture
+def at_update(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], None]], None]:
+    """Call something when a run records its n-th update of a session."""
+
+    def arrange(number: int, call: Callable[[], None]) -> None:
+        original, count = Run.record, iter(range(1, 1000))
+
+        def record(run: Run, row: dict[str, float | None]) -> None:
+            original(run, row)
+            if next(count) == number:
+                call()
+
+        monkeypatch.setattr(Run, "record", record)
+
+    return arrange
+
+
+def test_a_run_leaves_its_whole_story(finished: Path) -> None:
+    rows = curve_of(finished)
+    assert [int(row["steps"]) for row in rows] == [ROLLOUT * n for n in range(1, 9)]
+    assert {row["illegal_actions"] for row in rows} == {"0"}
+    assert [bool(row["selection_score"]) for row in rows][-1]
+    assert float(rows[-1]["mean_return"]) > 15
+    (session,) = json.loads((finished / "sessions.json").read_text())
+    assert session["versions"]["torch"] == torch.__version__
+    assert len(session["git"]["commit"]) == 40
+    assert (finished / "curve.png").read_bytes().startswith(b"\x89PNG")
+    assert list((finished / "tensorboard").glob("events.*"))
+    assert {path.name for path in finished.iterdir()} == {
+        "config.json", "sessions.json", "curve.csv", "curve.png", "tensorboard",
+        "checkpoint.pt", "model.zip", "best.zip",
+    }  # fmt: skip
+
+
+def test_the_model_travels_without_the_learner(finished: Path) -> None:
+    provenance = Provenance.read_zip(finished / "model.zip")
+    assert provenance is not None
+    assert provenance == Provenance.from_json((finished / "config.json").read_text())
+    assert provenance.algorithm == "maskable_ppo"
+    assert provenance.config["num_envs"] == 16
+    provenance.check(Rules())
+    code = (
+        "import sys; from sb3_contrib import MaskablePPO; from kismet_env.sb3 import KismetVecEnv\n"
+        f"model = MaskablePPO.load({str(finished / 'model.zip')!r}, device='cpu')\n"
+        "env = KismetVecEnv(64, seed=9); seen = env.reset()\n"
+        "print(*model.predict(seen, deterministic=True, action_masks=env.action_masks())[0])\n"
+        "assert not [name for name in sys.modules if name.startswith('agents')]"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    model, _ = maskable_ppo.make(saved_config(finished, Config))
+    maskable_ppo.restore(model, KismetVecEnv(16), torch.load(finished / "checkpoint.pt", weights_only=True)["state"])
+    np.testing.assert_array_equal(np.array(done.stdout.split(), int), acts(model))
+
+
+def test_ctrl_c_saves_and_the_resumed_run_equals_the_uninterrupted_one(
+    finished: Path,
+    tmp_path: Path,
+    at_update: Callable[[int, Callable[[], None]], None],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = tmp_path / "run"
+    at_update(3, lambda: signal.raise_signal(signal.SIGINT))
+    assert train.main([*SMALL, "--steps", str(8 * ROLLOUT), "--run", str(folder)]) == 130
+    assert f"go on with: python train.py maskable_ppo --resume {folder}" in capsys.readouterr().err
+    assert len(curve_of(folder)) == 3
+    assert (folder / "model.zip").exists()
+
+    with (folder / "curve.csv").open("a") as file:  # what a run writes between its last checkpoint and its end
+        file.write("1024,0.1,99.9\n1280,0.1")
+    assert train.main(["maskable_ppo", "--resume", str(folder)]) == 0
+    assert_equal_curves(folder, finished)
+    resumed, uninterrupted = (MaskablePPO.load(path / "model.zip", device="cpu") for path in (folder, finished))
+    for name, weights in uninterrupted.policy.state_dict().items():
+        torch.testing.assert_close(resumed.policy.state_dict()[name], weights, rtol=0, atol=0, msg=name)
+    minutes = [float(row["minutes"]) for row in curve_of(folder)]
+    assert minutes == sorted(minutes)
+    assert [session["steps_before"] for session in json.loads((folder / "sessions.json").read_text())] == [0, 768]
+
+
+def test_a_second_ctrl_c_stops_at_once(
+    tmp_path: Path, at_update: Callable[[int, Callable[[], None]], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def twice() -> None:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    at_update(2, twice)
+    folder = tmp_path / "run"
+    assert train.main([*SMALL, "--steps", "9999", "--run", str(folder)]) == 130
+    assert "--resume" in capsys.readouterr().err
+    assert not (folder / "model.zip").exists()
+    assert (
+        train.main(["maskable_ppo", "--resume", str(folder), "--steps", "512"]) == 0
+    )  # from the very first checkpoint
+    assert len(curve_of(folder)) == 2
+
+
+def test_a_complete_run_can_be_made_longer(finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "longer"
+    assert train.main([*SMALL, "--steps", "512", "--run", str(folder)]) == 0
+    assert train.main(["maskable_ppo", "--resume", str(folder)]) == 2
+    assert "is complete: 512 steps" in capsys.readouterr().err
+    assert train.main(["maskable_ppo", "--resume", str(folder), "--steps", "1024"]) == 0
+    assert saved_config(folder, Config).steps == 1024
+    assert [row["steps"] for row in curve_of(folder)] == ["256", "512", "768", "1024"]
+
+
+def test_a_run_is_replaced_only_on_request(tmp_path: Path) -> None:
+    folder, short = tmp_path / "run", [*SMALL, "--steps", "256"]
+    for extra, code in (([], 0), ([], 2), (["--overwrite"], 0)):
+        assert train.main([*short, "--run", str(folder), *extra]) == code
+    assert len(json.loads((folder / "sessions.json").read_text())) == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "--observation dict --rules.joker natural",
+        "--observation raw --actions holds",
+        "--start open:2 --rules.bonus-tiers 63 150",
+    ],
+)
+def test_other_forms_of_the_game_are_learned_too(options: str, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    assert train.main([*SMALL, *options.split(), "--steps", "512", "--run", str(folder)]) == 0
+    assert curve_of(folder)[-1]["illegal_actions"] == "0"
+    Provenance.from_json((folder / "config.json").read_text()).check(saved_config(folder, Config).rules)
+
+
+def test_rates_fall_linearly_over_the_run(finished: Path) -> None:
+    rows = curve_of(finished)
+    for name, first in (("learning_rate", 1.5e-3), ("entropy_bonus", 0.015)):
+        np.testing.assert_allclose([float(row[name]) for row in rows], first * (1 - np.arange(8) / 8), rtol=1e-6)
+
+
+def test_the_further_of_steps_and_minutes_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0.0, *[60.0] * 10])  # the run is made, and is looked at a minute later
+    monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
+    run = Run(tmp_path, Config(steps=1000, minutes=4.0))
+    assert run.share_done(100) == 0.25
+    assert run.share_done(500) == 0.5
+    run.config = Config(steps=1000)
+    assert run.share_done(100) == 0.1
+    run.config = Config()
+    assert run.share_done(10**9) == 1 / DEFAULT_MINUTES
+
+
+def test_the_distribution_is_that_of_the_library() -> None:
+    torch.manual_seed(0)
+    logits = (3 * torch.randn(50, 225)).requires_grad_()
+    masks = np.random.default_rng(0).random((50, 225)) < 0.1
+    masks[:, 7] = True
+    ours, theirs = MaskedCategorical(225).proba_distribution(logits), MaskableCategorical(logits=logits, masks=masks)
+    ours.apply_masking(masks)
+    actions = theirs.sample()
+    torch.testing.assert_close(ours.log_prob(actions), theirs.log_prob(actions))
+    torch.testing.assert_close(ours.entropy(), theirs.entropy())
+    torch.testing.assert_close(ours.mode(), theirs.probs.argmax(-1))
+    gradients = [
+        torch.autograd.grad((one.log_prob(actions) - 0.1 * one.entropy()).sum(), logits)[0] for one in (ours, theirs)
+    ]
+    torch.testing.assert_close(*gradients)
+
+
+def test_samples_are_legal_and_follow_the_probabilities() -> None:
+    torch.manual_seed(0)
+    masks = torch.tensor([0, 1, 0, 1, 1, 0]).expand(40_000, 6)
+    distribution = MaskedCategorical(6).proba_distribution(
+        torch.tensor([9.0, 0.0, 9.0, 1.0, -1.0, 9.0]).expand(40_000, 6)
+    )
+    distribution.apply_masking(masks)
+    rates = np.bincount(distribution.sample().numpy(), minlength=6) / 40_000
+    weights = np.exp([0.0, 1.0, -1.0]) / np.exp([0.0, 1.0, -1.0]).sum()
+    np.testing.assert_allclose(rates, [0, weights[0], 0, weights[1], weights[2], 0], atol=0.01)
+    assert rates[[0, 2, 5]].sum() == 0
+
+
+def _foreign(folder: Path) -> None:
+    (folder / "target").mkdir()
+    (folder / "target" / "config.json").write_text('{"thesis": "years of work"}')
+
+
+def _not_a_checkpoint(folder: Path) -> None:
+    (folder / "target").mkdir()
+    (folder / "target" / "config.json").write_text(Config().provenance().to_json())
+    (folder / "target" / "checkpoint.pt").write_text("no checkpoint")
+
+
+def _no_checkpoint(folder: Path) -> None:
+    (folder / "target").mkdir()
+    (folder / "target" / "config.json").write_text(Config().provenance().to_json())
+
+
+def _other_learner(folder: Path) -> None:
+    (folder / "target").mkdir()
+    text = json.loads(Config().provenance().to_json()) | {"algorithm": "sarsa"}
+    (folder / "target" / "config.json").write_text(json.dumps(text))
+
+
+def _a_file(folder: Path) -> None:
+    (folder / "target").write_text("a file")
+
+
+def _nothing(folder: Path) -> None:
+    pass
+
+
+NEW, GO_ON = "maskable_ppo --run TARGET ", "maskable_ppo --resume TARGET "
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "prepare"),
+    [
+        ("", "no algorithm given; algorithms: maskable_ppo", _nothing),
+        ("sarsa --run TARGET", "unknown algorithm 'sarsa'; algorithms: maskable_ppo", _nothing),
+        (NEW + "--num-envs 0", "num_envs=0 is not at least 1", _nothing),
+        (NEW + "--num-envs many", "many", _nothing),
+        (NEW + "--minutes -1", "minutes=-1.0 is not a number above 0", _nothing),
+        (NEW + "--minutes nan", "minutes=nan", _nothing),
+        (NEW + "--steps 0", "steps=0 is not at least 1", _nothing),
+        (NEW + "--seed -1", "seed=-1 is not a number from 0 up", _nothing),
+        (NEW + "--learning-rate 0", "learning_rate=0.0 is not a number above 0", _nothing),
+        (NEW + "--discount 1.5", "discount=1.5 is not from 0 to 1", _nothing),
+        (NEW + "--hidden-sizes", "hidden_sizes=()", _nothing),
+        (NEW + "--num-envs 1 --rollout-steps 1", "an update needs two", _nothing),
+        (NEW + "--threads 0", "threads=0 is not at least 1", _nothing),
+        (NEW + "--start open:99", "open:99", _nothing),
+        (NEW + "--observation pixels", "features", _nothing),
+        (NEW + "--rules.joker wild", "full, natural, always", _nothing),
+        (NEW + "--rules.wild True", "--rules.wild", _nothing),
+        (NEW + "--rules.bonus-tiers 63 35 50 60", "bonus_tiers", _nothing),
+        (NEW + "--epoch 3", "--epoch", _nothing),
+        (NEW, "holds other files", _foreign),
+        (NEW + "--overwrite", "holds other files", _foreign),
+        (NEW, "already holds a run", _no_checkpoint),
+        (NEW, "is a file; give a folder", _a_file),
+        ("maskable_ppo --run /proc/nowhere", "/proc/nowhere", _nothing),
+        (GO_ON, "holds no run to resume", _nothing),
+        (GO_ON, "the provenance of the policy has ['thesis']", _foreign),
+        (GO_ON, "has no checkpoint yet", _no_checkpoint),
+        (GO_ON, "is not a checkpoint of this version", _not_a_checkpoint),
+        (GO_ON, "is a run of sarsa", _other_learner),
+        (GO_ON + "--num-envs 8", "num_envs=8 (was 1024)", _no_checkpoint),
+        (GO_ON + "--overwrite", "leave out --run and --overwrite", _no_checkpoint),
+        (GO_ON + "--run elsewhere", "leave out --run and --overwrite", _no_checkpoint),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value.__name__.strip("_"),
+)
+def test_bad_input_is_one_line_and_writes_nothing(
+    arguments: str,
+    message: str,
+    prepare: Callable[[Path], None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    prepare(tmp_path)
+    before = contents(tmp_path)
+    assert train.main(arguments.replace("TARGET", "target").split()) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1, printed.err
+    assert message in printed.err
+    assert contents(tmp_path) == before
+
+
+def contents(folder: Path) -> dict[str, bytes | None]:
+    return {str(path): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+
+
+def test_help_is_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert train.main(["--help"]) == 0
+    assert "maskable_ppo" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="0"):
+        train.main(["maskable_ppo", "--help"])
+    assert "--learning-rate" in capsys.readouterr().out
+
+
+@pytest.fixture
+def killed(tmp_path: Path) -> Path:
+    """A run of the command line that was killed somewhere after its fourth update."""
+    folder = tmp_path / "killed"
+    process = subprocess.Popen(
+        [sys.executable, "train.py", *SMALL, "--steps", "30000", "--checkpoint-minutes", "0", "--run", str(folder)],
+        cwd=ROOT,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+    deadline = time.monotonic() + 120
+    while not (folder / "curve.csv").exists() or len(curve_of(folder)) < 5:
+        assert process.poll() is None, "the run ended before it was killed"
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    return folder
+
+
+@pytest.mark.slow
+def test_a_killed_run_resumes_as_if_nothing_had_been(killed: Path, tmp_path: Path) -> None:
+    assert not (killed / "model.zip").exists()
+    uninterrupted = tmp_path / "uninterrupted"
+    assert train.main(["maskable_ppo", "--resume", str(killed)]) == 0
+    assert train.main([*SMALL, "--steps", "30000", "--checkpoint-minutes", "0", "--run", str(uninterrupted)]) == 0
+    assert_equal_curves(killed, uninterrupted)
+
+
+@pytest.mark.slow
+def test_the_recipe_learns(tmp_path: Path) -> None:
+    assert train.main(["maskable_ppo", "--steps", "400000", "--run", str(tmp_path / "run")]) == 0
+    last = curve_of(tmp_path / "run")[-1]
+    assert float(last["selection_score"]) > 150  # random play: 60
+    assert last["illegal_actions"] == "0"
