@@ -12,10 +12,8 @@ import json
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from os import cpu_count
 from typing import Any
 
 import numpy as np
@@ -23,69 +21,25 @@ import numpy.typing as npt
 
 from kismet_env import turn
 from kismet_env.cache import cache_root, load_array, save_array
+from kismet_env.cards import CardNumbers, Cards, place_of
 from kismet_env.dice import NUM_KEEPS, NUM_ROLLS, ROLL_PROBABILITY, roll_indices
-from kismet_env.engine import ALL_BOXES, BASIC_SECTION, ROLLS_PER_TURN, fill_box
+from kismet_env.engine import ALL_BOXES, ROLLS_PER_TURN, fill_box
 from kismet_env.jit import Table, compiled
-from kismet_env.rules import MAX_BASIC_TOTAL, NUM_BASIC_BOXES, NUM_BOXES, SECOND_KISMET, Box, Rules
+from kismet_env.rules import NUM_BOXES, Rules
 from kismet_env.tables import Record, Tables, tables_of
 from kismet_env.turn import best_box, plan_turn, write_barriers
 
-NUM_CARDS = 1 << NUM_BOXES
-_FORMAT = "1"  # of the values on disk: raised whenever their order or meaning changes
-_PARTS = 16  # jobs of one layer: enough to keep all cores busy to its end
-
-
-def reachable_totals(tables: Record, cap: int) -> npt.NDArray[np.bool_]:
-    """Return which Basic totals each set of filled Basic boxes can have; [set, total] (64, cap + 1).
-
-    What goes beyond `cap` counts as `cap`.
-    """
-    reachable = np.zeros((1 << NUM_BASIC_BOXES, cap + 1), np.bool_)
-    reachable[0, 0] = True
-    for filled in range(1, 1 << NUM_BASIC_BOXES):
-        box = filled.bit_length() - 1
-        before = np.flatnonzero(reachable[filled & ~(1 << box)])
-        for points in np.unique(tables["points"][0, :, :, box]):
-            reachable[filled, np.minimum(before + points, cap)] = True
-    return reachable
-
-
-def value_starts(tables: Record, reachable: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int32], int]:
-    """Return where the values of each card begin, [armed, filled] (2, 32768), -1 where no game leads, and their number.
-
-    A card with a full Basic Section has one value, whatever its total; the others one for each total.
-    """
-    filled = np.arange(NUM_CARDS)
-    kismet = filled >> Box.KISMET & 1 == 1
-    can_be = {  # what a card says of its past, RULES.md 6.1
-        "scored": (np.ones(NUM_CARDS, np.bool_), kismet),
-        "filled": (~kismet, kismet),
-        "rolled": (np.ones(NUM_CARDS, np.bool_), filled > 0),
-    }[SECOND_KISMET[int(tables["second_kismet"][0])]]
-    highest = np.array([np.flatnonzero(totals)[-1] for totals in reachable])
-    widths = np.where(filled & BASIC_SECTION == BASIC_SECTION, 1, highest[filled & BASIC_SECTION] + 1)
-    sizes = np.where(can_be, widths, 0).ravel()
-    starts = np.where(sizes > 0, np.cumsum(sizes) - sizes, -1).astype(np.int32)
-    return starts.reshape(2, NUM_CARDS), int(sizes.sum())
+_FORMAT = "2"  # of the values on disk: raised whenever their order or meaning changes
 
 
 @compiled
-def value_index(starts: Table, cap: int, filled: int, basic_total: int, armed: bool) -> int:
-    """Return the place of a card's value."""
-    start = int(starts[int(armed), filled])
-    if filled & BASIC_SECTION == BASIC_SECTION:
-        return start
-    return start + min(basic_total, cap)
-
-
-@compiled
-def write_worth(tables: Tables, starts: Table, values: Table, card: Table, worth: Table) -> None:
+def write_worth(tables: Tables, starts: Table, ranks: Table, values: Table, card: Table, worth: Table) -> None:
     """Write what filling each open box with each roll is worth on a `card`, points and what follows, into `worth`.
 
-    `card` is (filled, basic_total, armed) as int64; `worth` is [box, roll] (15, 252), untouched for filled boxes.
+    `card` is (filled, basic_total, armed) as int64; `values` are those of all cards, in the order of CardNumbers;
+    `worth` is [box, roll] (15, 252), untouched for filled boxes.
     """
     filled, basic_total, armed = card[0], card[1], card[2] != 0
-    cap = tables.basic_cap
     for box in range(NUM_BOXES):
         if filled >> box & 1:
             continue
@@ -95,44 +49,38 @@ def write_worth(tables: Tables, starts: Table, values: Table, card: Table, worth
             )
             after = 0.0
             if filled_after != ALL_BOXES:
-                after = values[value_index(starts, cap, filled_after, total_after, armed_after)]
+                after = values[place_of(starts, ranks, filled_after, total_after, armed_after)]
             worth[box, roll] = points + bonus + after
 
 
 @compiled
-def _solve_cards(
-    tables_array: Record, starts: Table, values: Table, reachable: Table, cards: Table, armed: bool
-) -> None:
-    """Write the values of all totals of the `cards` (filled sets) whose successors are known."""
+def _write_worths(tables_array: Record, starts: Table, ranks: Table, values: Table, some: Table, worths: Table) -> None:
+    for index in range(len(some)):
+        write_worth(tables_array[0], starts, ranks, values, some[index], worths[index])
+
+
+@compiled
+def _solve_cards(tables_array: Record, starts: Table, ranks: Table, values: Table, some: Table) -> None:
+    """Write the values of `some` cards whose successors are known into `values`."""
     tables = tables_array[0]
     worth = np.empty((NUM_BOXES, NUM_ROLLS))
     early, late = np.empty(NUM_ROLLS), np.empty(NUM_ROLLS)
     early_barriers, late_barriers = np.empty((NUM_BOXES, NUM_ROLLS)), np.empty((NUM_BOXES, NUM_ROLLS))
     roll_values, keep_values = np.empty((ROLLS_PER_TURN, NUM_ROLLS)), np.empty((ROLLS_PER_TURN, NUM_KEEPS))
-    best, card = np.empty(NUM_KEEPS), np.empty(3, np.int64)
-    for filled in cards:
-        write_barriers(tables, filled, armed, early_barriers, late_barriers)
-        basic_set = filled & BASIC_SECTION
-        card[0], card[2] = filled, armed
-        for total in range(reachable.shape[1]):
-            if reachable[basic_set, total]:
-                card[1] = total
-                write_worth(tables, starts, values, card, worth)
-                best_box(filled, worth, early_barriers, early)
-                best_box(filled, worth, late_barriers, late)
-                plan_turn(early, late, roll_values, keep_values, best)
-                mean = 0.0
-                for roll in range(NUM_ROLLS):
-                    mean += ROLL_PROBABILITY[roll] * roll_values[-1, roll]
-                values[value_index(starts, tables.basic_cap, filled, total, armed)] = mean
-                if basic_set == BASIC_SECTION:
-                    break
-
-
-@compiled
-def _write_worths(tables_array: Record, starts: Table, values: Table, cards: Table, worths: Table) -> None:
-    for index in range(len(cards)):
-        write_worth(tables_array[0], starts, values, cards[index], worths[index])
+    best = np.empty(NUM_KEEPS)
+    for index in range(len(some)):
+        card = some[index]
+        filled, armed = card[0], card[2]
+        if index == 0 or some[index - 1, 0] != filled or some[index - 1, 2] != armed:
+            write_barriers(tables, filled, armed != 0, early_barriers, late_barriers)
+        write_worth(tables, starts, ranks, values, card, worth)
+        best_box(filled, worth, early_barriers, early)
+        best_box(filled, worth, late_barriers, late)
+        plan_turn(early, late, roll_values, keep_values, best)
+        mean = 0.0
+        for roll in range(NUM_ROLLS):
+            mean += ROLL_PROBABILITY[roll] * roll_values[-1, roll]
+        values[place_of(starts, ranks, filled, card[1], armed != 0)] = mean
 
 
 class Optimum:
@@ -146,13 +94,9 @@ class Optimum:
 
     def __init__(self, rules: Rules, values: npt.NDArray[np.float64]) -> None:
         self.rules = rules
-        self._tables = tables_of(rules)
-        reachable = reachable_totals(self._tables, self._cap)
-        self._starts, size = value_starts(self._tables, reachable)
-        self._possible_totals = reachable_totals(self._tables, MAX_BASIC_TOTAL)  # [set, total]
-        self._possible_totals[:, self._cap] |= reachable[:, self._cap]  # the cap may stand for more, as in observations
-        if values.shape != (size,):
-            raise ValueError(f"{values.shape} values are not the {size} of these rules")
+        self._numbers = CardNumbers(tables_of(rules))
+        if values.shape != (self._numbers.size,):
+            raise ValueError(f"{values.shape} values are not the {self._numbers.size} of these rules")
         self._values = values.view()
         self._values.flags.writeable = False
 
@@ -172,11 +116,12 @@ class Optimum:
 
         The Basic bonus is among them until the sixth Basic box is filled. A full card (32767) is worth 0.
         """
-        cards, shape = self._checked_cards(filled, basic_total, armed, full=True)
-        is_full = cards[:, 0] == ALL_BOXES
-        totals = np.where(cards[:, 0] & BASIC_SECTION == BASIC_SECTION, 0, np.minimum(cards[:, 1], self._cap))
-        places = self._starts[cards[:, 2], cards[:, 0]] + totals
-        return np.where(is_full, 0.0, self._values[np.where(is_full, 0, places)]).reshape(shape)
+        return self._numbers.value(self._values, filled, basic_total, armed)
+
+    def write_worths(self, cards: Cards, worths: npt.NDArray[np.float64]) -> None:
+        """Write what filling each box with each roll is worth on each of `cards`; see turn.action_values."""
+        numbers = self._numbers
+        _write_worths(numbers.tables, numbers.starts, numbers.ranks, self._values, cards, worths)
 
     def action_values(
         self,
@@ -193,17 +138,13 @@ class Optimum:
         rolls, left = roll_indices(dice), np.asarray(rolls_left)
         if left.dtype.kind not in "iu":
             raise ValueError(f"rolls_left of type {left.dtype} are not whole numbers")
-        cards, shape = self._checked_cards(filled, basic_total, armed, full=False, like=(rolls, left))
+        cards, shape = self._numbers.checked(filled, basic_total, armed, rolls, left)
         rolls = np.broadcast_to(rolls, shape).reshape(-1)
         lefts = np.broadcast_to(left, shape).reshape(-1)
         if (wrong := (lefts < 0) | (lefts >= ROLLS_PER_TURN)).any():
             row = int(np.flatnonzero(wrong)[0])
             raise ValueError(f"row {row}: rolls_left {lefts[row]} is not 0, 1 or 2")
-
-        def write_worths(some: npt.NDArray[np.int64], worths: npt.NDArray[np.float64]) -> None:
-            _write_worths(self._tables, self._starts, self._values, some, worths)
-
-        out = turn.action_values(self._tables, cards, rolls, lefts.astype(np.int64), write_worths)
+        out = turn.action_values(self._numbers.tables, cards, rolls, lefts.astype(np.int64), self.write_worths)
         return out.reshape(*shape, out.shape[1])
 
     def best_action(
@@ -217,43 +158,6 @@ class Optimum:
         """Return the best action of the "keeps" numbering, (...) int64; among equals (1e-9) the lowest number."""
         return turn.best_actions(self.action_values(filled, basic_total, armed, dice, rolls_left))
 
-    @property
-    def _cap(self) -> int:
-        return int(self._tables["basic_cap"][0])
-
-    def _checked_cards(
-        self,
-        filled: npt.ArrayLike,
-        basic_total: npt.ArrayLike,
-        armed: npt.ArrayLike,
-        *,
-        full: bool,
-        like: tuple[npt.NDArray[Any], ...] = (),
-    ) -> tuple[npt.NDArray[np.int64], tuple[int, ...]]:
-        """Return cards as rows (filled, basic_total, armed) int64 and the shape they were given in."""
-        columns = np.broadcast_arrays(np.asarray(filled), np.asarray(basic_total), np.asarray(armed), *like)
-        shape = columns[0].shape
-        for name, column in zip(("filled", "basic_total", "armed"), columns, strict=False):
-            if column.dtype.kind not in "iub":
-                raise ValueError(f"{name} of type {column.dtype} are not whole numbers")
-        cards = np.stack([column.reshape(-1) for column in columns[:3]], axis=1).astype(np.int64)
-        boxes, totals, is_armed = cards.T
-        last = ALL_BOXES if full else ALL_BOXES - 1
-        valid = (boxes >= 0) & (boxes <= last) & (totals >= 0) & (is_armed >= 0) & (is_armed <= 1)
-        valid &= totals <= MAX_BASIC_TOTAL
-        safe = np.where(valid, boxes, 0)
-        valid &= self._possible_totals[safe & BASIC_SECTION, np.where(valid, totals, 0)]
-        valid &= self._starts[np.where(valid, is_armed, 0), safe] >= 0
-        if not valid.all():
-            row = int(np.flatnonzero(~valid)[0])
-            box, total, arm = cards[row].tolist()
-            raise ValueError(f"row {row}: no game has a card with filled={box}, basic_total={total}, armed={arm}")
-        return cards, shape
-
-
-def _bits(filled: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    return filled[:, None] >> np.arange(NUM_BOXES) & 1
-
 
 def solve_values(
     tables: Record,
@@ -262,32 +166,15 @@ def solve_values(
     closed: int = 0,
     threads: int | None = None,
 ) -> npt.NDArray[np.float64]:
-    """Return the values of all cards of a score table, in the order of `value_starts`; `report` hears the share done.
-
-    Cards with more boxes filled come first; those with equally many do not depend on one another. With boxes in
-    `closed` (a bit each) only cards that have these filled are solved, the others stay 0: the end of a game, or a game
-    of fewer boxes.
-    """
-    reachable = reachable_totals(tables, int(tables["basic_cap"][0]))
-    starts, size = value_starts(tables, reachable)
-    values = np.zeros(size)
-    filled = np.arange(NUM_CARDS)
-    filled = filled[filled & closed == closed]
-    num_filled = _bits(filled).sum(1)
-    weights = np.bincount(num_filled, minlength=NUM_BOXES + 1)
-    done = 1  # the full card: it is worth 0
-    with ThreadPoolExecutor(threads or cpu_count()) as pool:
-        for count in range(NUM_BOXES - 1, -1, -1):
-            jobs = []
-            for armed in (False, True):
-                cards = filled[(num_filled == count) & (starts[int(armed), filled] >= 0)]
-                for part in range(_PARTS):
-                    share = cards[part::_PARTS]
-                    jobs.append(pool.submit(_solve_cards, tables, starts, values, reachable, share, armed))
-            for job in jobs:
-                job.result()
-            done += int(weights[count])
-            report(done / len(filled))
+    """Return the values of all cards of a score table, in the order of CardNumbers; see CardNumbers.sweep."""
+    numbers = CardNumbers(tables)
+    values = np.zeros(numbers.size)
+    numbers.sweep(
+        lambda cards: _solve_cards(tables, numbers.starts, numbers.ranks, values, cards),
+        report,
+        closed=closed,
+        threads=threads,
+    )
     return values
 
 

@@ -1,0 +1,169 @@
+"""The cards that a solitaire game can lead to, numbered, and the way back through them, layer by layer.
+
+To the rules a card is (filled boxes, Basic total up to the top tier, armed). A value for every card is a vector in the
+order of `CardNumbers`; sweeps go from full cards to the empty one, because a turn fills exactly one box.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from os import cpu_count
+
+import numpy as np
+import numpy.typing as npt
+
+from kismet_env.engine import ALL_BOXES, BASIC_SECTION
+from kismet_env.jit import Table, compiled
+from kismet_env.rules import MAX_BASIC_TOTAL, NUM_BASIC_BOXES, NUM_BOXES, SECOND_KISMET, Box
+from kismet_env.tables import Record
+
+NUM_SETS = 1 << NUM_BOXES
+_PARTS = 16  # jobs of one layer: enough to keep all cores busy to its end
+
+Cards = npt.NDArray[np.int64]
+"""Cards as rows (filled, basic_total, armed), (C, 3)."""
+
+
+@compiled
+def place_of(starts: Table, ranks: Table, filled: int, basic_total: int, armed: bool) -> int:
+    """Return the number of a card that is not full; see `CardNumbers`."""
+    return int(starts[int(armed), filled]) + int(ranks[filled & BASIC_SECTION, basic_total])
+
+
+class CardNumbers:
+    """Numbers the cards that the rules of a score table (dtype TABLES, shape (1,)) can lead to, full ones excepted.
+
+    Attributes:
+        starts: [armed, filled] (2, 32768) int32: number of the first card with these boxes, -1 where no game leads.
+        ranks: [basic set, total] (64, 106) int16: place of a Basic total among those that the filled Basic boxes can
+            have, what goes beyond the top tier as the top tier; 0 for a full section, whose total no longer matters.
+        size: how many numbers there are.
+    """
+
+    def __init__(self, tables: Record) -> None:
+        self.tables = tables
+        self.cap = int(tables["basic_cap"][0])
+        reachable = reachable_totals(tables, self.cap)
+        self._possible_totals = reachable_totals(tables, MAX_BASIC_TOTAL)
+        self._possible_totals[:, self.cap] |= reachable[:, self.cap]  # the cap may stand for more, as in observations
+        reachable[BASIC_SECTION] = np.arange(self.cap + 1) == 0
+        self._totals = [np.flatnonzero(row) for row in reachable]
+        capped = np.minimum(np.arange(MAX_BASIC_TOTAL + 1), self.cap)
+        ranks = np.maximum(reachable.cumsum(1) - 1, 0)[:, capped]
+        ranks[BASIC_SECTION] = 0
+        self.ranks = ranks.astype(np.int16)
+        sets = np.arange(NUM_SETS)
+        kismet = sets >> Box.KISMET & 1 == 1
+        can_be = {  # what a card says of its past, RULES.md 6.1
+            "scored": (np.ones(NUM_SETS, np.bool_), kismet),
+            "filled": (~kismet, kismet),
+            "rolled": (np.ones(NUM_SETS, np.bool_), sets > 0),
+        }[SECOND_KISMET[int(tables["second_kismet"][0])]]
+        widths = reachable.sum(1)[sets & BASIC_SECTION]
+        sizes = np.where(can_be, widths, 0)
+        sizes[:, ALL_BOXES] = 0
+        ends = sizes.ravel().cumsum().reshape(2, NUM_SETS)
+        self.starts = np.where(sizes > 0, ends - sizes, -1).astype(np.int32)
+        self.size = int(ends[-1, -1])
+
+    def places(self, cards: Cards) -> npt.NDArray[np.int64]:
+        """Return the numbers of cards, (C,) int64; those of full cards mean nothing."""
+        filled, basic_total, armed = cards.T
+        return self.starts[armed, filled].astype(np.int64) + self.ranks[filled & BASIC_SECTION, basic_total]
+
+    def checked(
+        self,
+        filled: npt.ArrayLike,
+        basic_total: npt.ArrayLike,
+        armed: npt.ArrayLike,
+        *others: npt.NDArray[np.int64],
+        full: bool = False,
+    ) -> tuple[Cards, tuple[int, ...]]:
+        """Return cards as rows and the shape in which they, and `others` beside them, were given.
+
+        Raises ValueError, naming the first row, for a card that no game leads to; `full` ones only where allowed.
+        """
+        columns = np.broadcast_arrays(np.asarray(filled), np.asarray(basic_total), np.asarray(armed), *others)
+        for name, column in zip(("filled", "basic_total", "armed"), columns, strict=False):
+            if column.dtype.kind not in "iub":
+                raise ValueError(f"{name} of type {column.dtype} are not whole numbers")
+        cards = np.stack([column.reshape(-1) for column in columns[:3]], axis=1).astype(np.int64)
+        boxes, totals, is_armed = cards.T
+        valid = (boxes >= 0) & (boxes < NUM_SETS) & (totals >= 0) & (totals <= MAX_BASIC_TOTAL)
+        valid &= (is_armed >= 0) & (is_armed <= 1)
+        safe = np.where(valid, boxes, 0)
+        valid &= self._possible_totals[safe & BASIC_SECTION, np.where(valid, totals, 0)]
+        is_full = safe == ALL_BOXES
+        valid &= np.where(is_full, full, self.starts[np.where(valid, is_armed, 0), safe] >= 0)
+        if not valid.all():
+            row = int(np.flatnonzero(~valid)[0])
+            box, total, arm = cards[row].tolist()
+            raise ValueError(f"row {row}: no game has a card with filled={box}, basic_total={total}, armed={arm}")
+        return cards, columns[0].shape
+
+    def value(
+        self,
+        values: npt.NDArray[np.float64],
+        filled: npt.ArrayLike,
+        basic_total: npt.ArrayLike,
+        armed: npt.ArrayLike,
+    ) -> npt.NDArray[np.float64]:
+        """Return the `values` of cards, (...) float64; 0 for full ones. Raises ValueError as `checked` does."""
+        cards, shape = self.checked(filled, basic_total, armed, full=True)
+        is_full = cards[:, 0] == ALL_BOXES
+        places = np.where(is_full, 0, self.places(cards))
+        return np.where(is_full, 0.0, values[places]).reshape(shape)
+
+    def sweep(
+        self,
+        job: Callable[[Cards], None],
+        report: Callable[[float], None] = lambda share: None,
+        *,
+        closed: int = 0,
+        threads: int | None = None,
+    ) -> None:
+        """Give `job` all cards, those with more boxes filled first; it hears of many at once, in several threads.
+
+        Cards with equally many boxes filled do not depend on one another. With boxes in `closed` (a bit each) only
+        cards that have these filled are visited: the end of a game, or a game of fewer boxes. `report` hears the share
+        done.
+        """
+        sets = np.arange(NUM_SETS)
+        sets = sets[sets & closed == closed]
+        num_filled = (sets[:, None] >> np.arange(NUM_BOXES) & 1).sum(1)
+        done = 1  # the full card
+        with ThreadPoolExecutor(threads or cpu_count()) as pool:
+            for count in range(NUM_BOXES - 1, -1, -1):
+                layer = sets[num_filled == count]
+                jobs = [pool.submit(lambda part=layer[part::_PARTS]: self._visit(part, job)) for part in range(_PARTS)]
+                for one in jobs:
+                    one.result()
+                done += len(layer)
+                report(done / len(sets))
+
+    def _visit(self, sets: npt.NDArray[np.int64], job: Callable[[Cards], None]) -> None:
+        """Give `job` the cards of these sets of filled boxes, set by set and armed ones last."""
+        rows = [
+            np.stack(np.broadcast_arrays(filled, self._totals[filled & BASIC_SECTION], armed), axis=1)
+            for filled in sets
+            for armed in (0, 1)
+            if self.starts[armed, filled] >= 0
+        ]
+        if rows:
+            job(np.concatenate(rows))
+
+
+def reachable_totals(tables: Record, cap: int) -> npt.NDArray[np.bool_]:
+    """Return which Basic totals each set of filled Basic boxes can have; [set, total] (64, cap + 1).
+
+    What goes beyond `cap` counts as `cap`.
+    """
+    reachable = np.zeros((1 << NUM_BASIC_BOXES, cap + 1), np.bool_)
+    reachable[0, 0] = True
+    for filled in range(1, 1 << NUM_BASIC_BOXES):
+        box = filled.bit_length() - 1
+        before = np.flatnonzero(reachable[filled & ~(1 << box)])
+        for points in np.unique(tables["points"][0, :, :, box]):
+            reachable[filled, np.minimum(before + points, cap)] = True
+    return reachable
