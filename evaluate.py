@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import dataclass, field, fields
 from functools import partial
@@ -18,7 +19,7 @@ from kismet_env.bots import make
 from kismet_env.command_line import check_writable, progress_bar, refusing, run, write_whole
 from kismet_env.dice import hash_words
 from kismet_env.evaluation import Games, play, summarise
-from kismet_env.rules import Rules
+from kismet_env.rules import SUITE, Rules
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,8 @@ class Config:
     """Play solitaire Kismet with any number of players on the same dice and compare them."""
 
     names: tyro.conf.Positional[tuple[str, ...]] = ()
-    """Players: random, greedy, turn_greedy, or sb3:FILE.zip for a model of MaskablePPO (plays its most probable action;
-    draws lots with :sample behind the name)."""
+    """Players: random, greedy, turn_greedy, rule_based, optimal, epsilon:E and boltzmann:T (perfect but for slips), or
+    sb3:FILE.zip for a model of MaskablePPO (its most probable actions; with :sample behind it, it draws lots)."""
     games: int = 1000
     """How many games each of them plays, to the end."""
     seed: int = 0
@@ -45,6 +46,7 @@ class Config:
 
 def main(config: Config) -> None:
     """Play, print, write."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before torch: its threads shall not spin on a busy machine
     with refusing():
         _check(config)
         players = {name: make(name, config.rules, trust=config.trust) for name in config.names}
@@ -118,7 +120,10 @@ def _with_reach(mean: float, interval: tuple[float, float] | None) -> str:
 
 
 def _describe(rules: Rules) -> str:
-    """Return in what `rules` differ from the standard game."""
+    """Return the name of `rules`, or in what they differ from the standard game."""
+    for name, named in SUITE.items():
+        if rules == named:
+            return f"rules {name}"
     changed = [
         f"{each.name} {getattr(rules, each.name)}"
         for each in fields(Rules)

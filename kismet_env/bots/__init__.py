@@ -15,9 +15,10 @@ from kismet_env.bots.boltzmann import Boltzmann
 from kismet_env.bots.epsilon import Epsilon
 from kismet_env.bots.greedy import Greedy
 from kismet_env.bots.optimal import Optimal
-from kismet_env.bots.player import Player, StochasticPlayer
+from kismet_env.bots.player import MostProbable, Player, StochasticPlayer
 from kismet_env.bots.random import Random
 from kismet_env.bots.rule_based import RuleBased
+from kismet_env.bots.sb3_policy import load_sb3
 from kismet_env.bots.turn_greedy import TurnGreedy
 from kismet_env.rules import Rules
 
@@ -39,20 +40,35 @@ GRADED: dict[str, Callable[[float, Rules], Player]] = {
 """Players whose strength is a number after their name: "epsilon:0.1"."""
 
 
+_SAMPLE = ":sample"
+
+
 def make(name: str, rules: Rules | Mapping[str, Any] | None = None, *, trust: bool = False) -> Player:
     """Return the player called `name`, ready to play under `rules`.
 
-    Raises ValueError for an unknown name, naming the valid ones.
+    Names are those of `PLAYERS`, those of `GRADED` with a number, and "sb3:FILE.zip" for a model of MaskablePPO, which
+    plays its most probable action, or draws lots with ":sample" behind the name. Such a file is unpickled, which can
+    run any code: it needs `trust`. Raises ValueError for an unknown name, naming the valid ones, and for a number or a
+    file that cannot be used.
     """
     rules = Rules.of(rules)
     if name in PLAYERS:
         return PLAYERS[name](rules)
-    kind, colon, number = name.partition(":")
-    if kind in GRADED and colon:
+    kind, _, rest = name.partition(":")
+    if kind in GRADED and rest:
         try:
-            strength = float(number)
+            strength = float(rest)
         except ValueError:
-            raise ValueError(f"player {name!r}: {number!r} is not a number") from None
+            raise ValueError(f"player {name!r}: {rest!r} is not a number") from None
         return GRADED[kind](strength, rules)
-    valid = [*PLAYERS, *(f"{graded}:NUMBER" for graded in GRADED)]
+    file = rest.removesuffix(_SAMPLE)
+    if kind == "sb3" and file:
+        if not trust:
+            raise ValueError(
+                f"player {name!r}: loading the file can run any code that its author put there; "
+                "if you trust it, add --trust (in Python: trust=True)"
+            )
+        policy = load_sb3(file, rules)
+        return policy if rest.endswith(_SAMPLE) else MostProbable(policy)
+    valid = [*PLAYERS, *(f"{graded}:NUMBER" for graded in GRADED), "sb3:FILE.zip"]
     raise ValueError(f"player {name!r} is unknown; players are {', '.join(valid)}")
