@@ -14,18 +14,20 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from kismet_env import turn
+from kismet_env.actions import actions_of
 from kismet_env.cache import cache_root, load_array, save_array
 from kismet_env.cards import CardNumbers, Cards, place_of
 from kismet_env.dice import NUM_KEEPS, NUM_ROLLS, ROLL_PROBABILITY, roll_indices
 from kismet_env.engine import ALL_BOXES, ROLLS_PER_TURN, fill_box
 from kismet_env.jit import Table, compiled
 from kismet_env.rules import NUM_BOXES, Rules
+from kismet_env.starts import card_distribution, open_boxes_of
 from kismet_env.tables import Record, Tables, tables_of
 from kismet_env.turn import best_box, plan_turn, write_barriers
 
@@ -81,6 +83,34 @@ def _solve_cards(tables_array: Record, starts: Table, ranks: Table, values: Tabl
         for roll in range(NUM_ROLLS):
             mean += ROLL_PROBABILITY[roll] * roll_values[-1, roll]
         values[place_of(starts, ranks, filled, card[1], armed != 0)] = mean
+
+
+class Choice(NamedTuple):
+    """One action and what it is worth."""
+
+    action: int  # numbering "keeps"
+    text: str
+    value: float  # points still to come, those of the action included
+    loss: float  # points less than the best action
+
+
+class Explanation(NamedTuple):
+    """The best actions of a decision, the best one first; its text is a table."""
+
+    dice: tuple[int, ...]
+    rolls_left: int
+    choices: tuple[Choice, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain dicts, lists and numbers, ready for JSON."""
+        choices = [choice._asdict() for choice in self.choices]
+        return {"dice": list(self.dice), "rolls_left": self.rolls_left, "choices": choices}
+
+    def __str__(self) -> str:
+        title = f"dice {'-'.join(map(str, self.dice))}, rolls left: {self.rolls_left}"
+        width = max(len(choice.text) for choice in self.choices)
+        rows = [f"{choice.text:{width}} {choice.value:8.2f} {choice.loss:6.2f}" for choice in self.choices]
+        return "\n".join([title, f"{'action':{width}} {'points':>8} {'loss':>6}", *rows])
 
 
 class Optimum:
@@ -157,6 +187,50 @@ class Optimum:
     ) -> npt.NDArray[np.int64]:
         """Return the best action of the "keeps" numbering, (...) int64; among equals (1e-9) the lowest number."""
         return turn.best_actions(self.action_values(filled, basic_total, armed, dice, rolls_left))
+
+    def explain(
+        self,
+        filled: int,
+        basic_total: int,
+        armed: bool,
+        dice: npt.ArrayLike,
+        rolls_left: int,
+        *,
+        count: int = 5,
+    ) -> Explanation:
+        """Return the `count` best actions of one decision, or all if there are fewer; print it for a table.
+
+        Raises ValueError for impossible decisions and for a batch of them.
+        """
+        if count < 1:
+            raise ValueError(f"count={count} is not at least 1")
+        values = self.action_values(filled, basic_total, armed, dice, rolls_left)
+        if values.ndim > 1:
+            raise ValueError(f"decisions of shape {values.shape[:-1]} are not one decision")
+        best, choices = float(values.max()), []
+        for _ in range(min(count, int((values > -np.inf).sum()))):
+            action = int(turn.best_actions(values))
+            value = float(values[action])
+            choices.append(Choice(action, actions_of("keeps").text(action), value, best - value))
+            values[action] = -np.inf
+        return Explanation(tuple(sorted(np.asarray(dice).tolist())), int(rolls_left), tuple(choices))
+
+    def start_value(self, start: str = "full") -> float:
+        """Return the expected points of optimal play from `start` (see `starts`), over all cards it deals; exact.
+
+        ValueError for an unknown start.
+        """
+        open_boxes = open_boxes_of(start)
+        numbers = [open_boxes] if open_boxes else range(1, NUM_BOXES + 1)
+        dealt = card_distribution(self.rules)
+        num_open = NUM_BOXES - (np.arange(len(dealt))[:, None] >> np.arange(NUM_BOXES) & 1).sum(1)
+        means = []
+        for number in numbers:
+            sets = np.flatnonzero(num_open == number)  # each is equally likely
+            place, armed, basic_total = np.nonzero(dealt[sets])
+            filled = sets[place]
+            means.append(dealt[filled, armed, basic_total] @ self.card_value(filled, basic_total, armed) / len(sets))
+        return float(np.mean(means))
 
 
 def solve_values(

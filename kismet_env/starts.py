@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from kismet_env.dice import CAN_KEEP, NUM_ROLLS, REROLL_PROBABILITY, ROLL_PROBABILITY
-from kismet_env.engine import ROLLS_PER_TURN
+from kismet_env.engine import ROLLS_PER_TURN, fill_box
+from kismet_env.jit import Table, compiled
 from kismet_env.rules import NUM_BOXES, Box, Rules
-from kismet_env.tables import box_points
+from kismet_env.tables import Record, box_points, tables_of
 from kismet_env.turn import TIE
 
 STARTS = ("full", "uniform", "open:k")
@@ -68,3 +69,35 @@ def start_rolls(rules: Rules) -> npt.NDArray[np.float64]:
     cumulated = roll_distribution(rules).cumsum(1)
     cumulated[:, -1] = 1.0
     return cumulated
+
+
+def card_distribution(rules: Rules) -> npt.NDArray[np.float64]:
+    """Return how the cards of each set of filled boxes are dealt, [filled, armed, basic_total] (32768, 2, C) float64.
+
+    Basic totals count up to the top tier. The probabilities of each `filled` sum to 1.
+    """
+    tables = tables_of(rules)
+    most, cap = int(tables["max_points"].max()), int(tables["basic_cap"][0])
+    outcomes = np.zeros((NUM_BOXES, 2, 2, most + 1))
+    _write_outcomes(tables, roll_distribution(rules), outcomes)
+    shares = np.zeros((1 << NUM_BOXES, 2, cap + 1))
+    shares[0, 0, 0] = 1.0
+    for box in Box:  # the boxes are filled in order: `box` comes last in the sets from 1 << box to 2 << box
+        before, after = shares[: 1 << box], shares[1 << box : 2 << box]
+        for armed, armed_after, gained in np.argwhere(outcomes[box]):
+            moved = outcomes[box, armed, armed_after, gained] * before[:, armed]
+            below_cap = max(cap + 1 - gained, 0)
+            after[:, armed_after, cap + 1 - below_cap :] += moved[:, :below_cap]
+            after[:, armed_after, cap] += moved[:, below_cap:].sum(1)
+    return shares
+
+
+@compiled
+def _write_outcomes(tables_array: Record, distribution: Table, outcomes: Table) -> None:
+    """Add up what each box does to a card that is dealt, [box, armed, armed after, rise of the Basic total]."""
+    for box in range(NUM_BOXES):
+        for armed in range(2):
+            for roll in range(NUM_ROLLS):
+                # On an empty card: of the filled boxes only Kismet changes what dice bring, and Kismet is dealt last.
+                _, _, _, gained, armed_after = fill_box(tables_array[0], 0, 0, armed != 0, roll, box)
+                outcomes[box, armed, int(armed_after), gained] += distribution[box, roll]
