@@ -151,10 +151,11 @@ class KismetEnv(gym.Env[Observation, Any]):
         if self.batch.over[0]:
             raise gym.error.ResetNeeded("the game is over or has not begun; call reset()")
         try:
-            number = operator.index(action)
-        except TypeError:
-            raise ValueError(f"action {action!r} is not a whole number") from None
-        out = self.batch.step(np.array((number,)))
+            actions = np.array((operator.index(action),), np.int64)
+        except (TypeError, OverflowError):
+            most = self.batch.actions.num_actions - 1
+            raise ValueError(f"action {action!r} is not a whole number from 0 to {most}") from None
+        out = self.batch.step(actions)
         return (
             self._observation(out),
             float(out.rewards[0, 0]),
