@@ -22,9 +22,9 @@ LAYERS = """
     tables
     actions
     engine
-    observation starts turn
+    observation starts turn cards
     position batch
-    provenance render
+    provenance render exact
     env vector_env kismet_v0 solver
     regret
     bots
