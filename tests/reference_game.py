@@ -26,8 +26,11 @@ def mix(state: int, word: int) -> int:
 
 
 def key_of(seed: int, game: int = 0) -> int:
-    """Return the key of a game of a seeding."""
-    return mix(mix(0, seed), game)
+    """Return the key of a game of a seeding: the words of the seed, the lowest first, and then the game."""
+    base = mix(0, seed % WORD)
+    while (seed := seed // WORD) > 0:
+        base = mix(base, seed % WORD)
+    return mix(base, game)
 
 
 def roll(key: int, seat: int, filled: int, number: int, kept: Dice = ()) -> Dice:
