@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -41,13 +41,13 @@ def save_array(path: Path, array: npt.NDArray[Any], about: Mapping[str, str]) ->
     """Write `array` and what it is `about` to `path`, atomically; OSError where that is not possible."""
     metadata = {**about, _CHECKSUM: hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()}
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-    os.close(handle)
+    beside = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
     try:
         save_file({_NAME: array}, beside, metadata)
-        Path(beside).replace(path)
+        beside.chmod(path.parent.stat().st_mode & 0o666)  # for all who share the folder, not for its writer alone
+        beside.replace(path)
     except BaseException as error:
-        Path(beside).unlink(missing_ok=True)
+        beside.unlink(missing_ok=True)
         if isinstance(error, Exception) and not isinstance(error, OSError):
             raise OSError(str(error)) from error  # safetensors has an error of its own for a full disk
         raise
@@ -69,7 +69,7 @@ def load_array(path: Path, about: Mapping[str, str]) -> npt.NDArray[Any]:
             entry, metadata = header[_NAME], dict(header["__metadata__"])
             dtype, (count,) = np.dtype(_DTYPES[entry["dtype"]]), entry["shape"]
             begin, end = entry["data_offsets"]
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise DamagedFileError(f"{path} has no header of an array") from error
     checksum = metadata.pop(_CHECKSUM, "")
     if metadata != dict(about):
