@@ -63,6 +63,8 @@ def sheet(position: Mapping[str, Any], rules: Rules) -> str:
 
 
 def _row(label: str, values: list[Any]) -> str:
+    if len(label) > _LABEL_WIDTH - 2:  # house rules may have many bonus tiers
+        label = label[: _LABEL_WIDTH - 5] + "..."
     return f"| {label:<{_LABEL_WIDTH - 2}} " + "".join(f"|{value!s:>{_COLUMN_WIDTH - 2}}  " for value in values) + "|"
 
 
