@@ -5,16 +5,19 @@ The bonus of a completed Basic Section belongs to the turn that completes it.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import numpy.typing as npt
 
+from kismet_env.bots.plan_book import PlanBook
 from kismet_env.bots.player import Actions, Masks, Observations, Shares, turn_values
-from kismet_env.dice import NUM_ROLLS
-from kismet_env.engine import fill_box
+from kismet_env.dice import NUM_ROLLS, roll_indices
+from kismet_env.engine import BASIC_SECTION, fill_box
 from kismet_env.jit import Table, compiled
+from kismet_env.observation import decode
 from kismet_env.rules import NUM_BOXES, Rules
 from kismet_env.tables import Record, tables_of
-from kismet_env.turn import best_actions
 
 
 class TurnGreedy:
@@ -22,14 +25,20 @@ class TurnGreedy:
 
     def __init__(self, rules: Rules) -> None:
         self._tables = tables_of(rules)
+        self._write_worths = partial(_write_worths, self._tables)
+        self._book = PlanBook(self._tables, self._write_worths)
 
     def action_values(self, observations: Observations) -> npt.NDArray[np.float64]:
         """Return the expected points of this turn after each action, (N, 225); -inf where illegal."""
-        return turn_values(observations, self._tables, lambda cards, worths: _write_worths(self._tables, cards, worths))
+        return turn_values(observations, self._tables, self._write_worths)
 
     def act(self, observations: Observations, masks: Masks, u: Shares | None = None) -> Actions:
         """Return the best action for every row."""
-        return best_actions(self.action_values(observations))
+        filled, basic_total, armed, dice, rolls_left = decode(observations)
+        open_basic = BASIC_SECTION & ~filled
+        is_last = open_basic & open_basic - 1 == 0  # else the Basic total matters to nobody who looks at one turn
+        cards = np.stack([filled, np.where(is_last, basic_total, 0), armed], axis=1)
+        return self._book.actions(cards, roll_indices(dice), rolls_left)
 
 
 @compiled

@@ -1,0 +1,154 @@
+"""What a player of turns does with every roll, worked out once for each card and remembered.
+
+A plan depends on the card alone, and the decisions of a turn are on the same card: one plan serves them all, and again
+whenever the card comes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kismet_env.bots.player import Actions
+from kismet_env.dice import CAN_KEEP, NUM_KEEPS, NUM_REROLL_KEEPS, NUM_ROLLS
+from kismet_env.engine import ROLLS_PER_TURN
+from kismet_env.jit import Table, compiled
+from kismet_env.rules import NUM_BOXES
+from kismet_env.tables import Record
+from kismet_env.turn import TIE, best_box, plan_turn, write_barriers
+
+CAPACITY = 1 << 16
+"""Cards in a full book, 756 bytes each; it is then begun anew."""
+_CARDS_AT_ONCE = 64  # whose worths, 30 kB a card, stay in the processor's cache
+_NO_CARD = -1
+_GOLDEN = 0x9E3779B97F4A7C15  # 2**64 / golden ratio: spreads keys that are close together
+
+_MOST_KEEPS = int(CAN_KEEP.sum(1).max())
+_KEEPS_OF = np.array(
+    [np.pad(np.flatnonzero(can), (0, _MOST_KEEPS - can.sum()), constant_values=-1) for can in CAN_KEEP], np.int16
+)  # [roll]: the keeps it holds in ascending order, then -1
+
+
+class PlanBook:
+    """The best actions of a player of turns, as `turn.action_values` and `turn.best_actions` have them, exactly.
+
+    Args:
+        tables: those of the rules.
+        write_worths: what filling each box with each roll is worth to the player, see `turn.action_values`.
+    """
+
+    def __init__(
+        self, tables: Record, write_worths: Callable[[npt.NDArray[np.int64], npt.NDArray[np.float64]], None]
+    ) -> None:
+        self._tables = tables
+        self._write_worths = write_worths
+        self._begin()
+
+    def _begin(self) -> None:
+        """Forget all plans."""
+        self._count = 0
+        self._keys = np.full(2 * CAPACITY, _NO_CARD)  # hash table with linear probing, never more than half full
+        self._places = np.empty(2 * CAPACITY, np.int64)  # where the plan of a key stands
+        self._plans = np.empty((CAPACITY, ROLLS_PER_TURN, NUM_ROLLS), np.uint8)  # [place, rolls left, roll]: action
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_tables": self._tables, "_write_worths": self._write_worths}
+
+    def __setstate__(self, values: dict[str, Any]) -> None:
+        self.__dict__.update(values)
+        self._begin()
+
+    def actions(
+        self, cards: npt.NDArray[np.int64], rolls: npt.NDArray[np.int64], rolls_left: npt.NDArray[np.int64]
+    ) -> Actions:
+        """Return the best action ("keeps" numbering, the lowest number among equals) of each decision, (N,) int64.
+
+        The decisions are `cards` (N, 3) int64, rows (filled, basic_total, armed), `rolls` (N,) 0..251 and `rolls_left`
+        (N,) 0..2; on a full card any action comes back.
+        """
+        actions = np.empty(len(cards), np.int64)
+        for first in range(0, len(cards), CAPACITY):
+            some = slice(first, first + CAPACITY)
+            actions[some] = self._plans[self._look_up(cards[some]), rolls_left[some], rolls[some]]
+        return actions
+
+    def _look_up(self, cards: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return where the plans of at most CAPACITY cards stand, (N,); the missing ones are written."""
+        places, new = np.empty(len(cards), np.int64), np.empty(len(cards), np.int64)
+        count = _find(self._keys, self._places, self._count, cards, places, new)
+        if count > CAPACITY:
+            self._begin()
+            count = _find(self._keys, self._places, 0, cards, places, new)
+        missing = cards[new[: count - self._count]]
+        try:
+            worths = np.empty((min(_CARDS_AT_ONCE, len(missing)), NUM_BOXES, NUM_ROLLS))
+            for first in range(0, len(missing), _CARDS_AT_ONCE):
+                some = missing[first : first + _CARDS_AT_ONCE]
+                self._write_worths(some, worths[: len(some)])
+                _write_plans(self._tables, some, worths, _KEEPS_OF, self._plans[self._count + first :])
+        except BaseException:  # such as Ctrl-C: their keys are in the table, their plans are not
+            self._begin()
+            raise
+        self._count = count
+        return places
+
+
+@compiled
+def _find(keys: Table, places_of_keys: Table, count: int, cards: Table, places: Table, new: Table) -> int:
+    """Write the place of each card into `places`; give those that are new the places from `count` on.
+
+    `new` tells in which rows they stand. Returns how many cards there are then; stops when there are too many.
+    """
+    known = count
+    last_slot = len(keys) - 1
+    for row in range(len(cards)):
+        key = cards[row, 0] << 32 | cards[row, 1] << 1 | cards[row, 2]
+        slot = np.int64(np.uint64(key) * np.uint64(_GOLDEN) >> np.uint64(32)) & last_slot
+        while keys[slot] != key and keys[slot] != _NO_CARD:
+            slot = slot + 1 & last_slot
+        if keys[slot] == _NO_CARD:
+            if count == CAPACITY:
+                return count + 1
+            keys[slot], places_of_keys[slot] = key, count
+            new[count - known] = row
+            count += 1
+        places[row] = places_of_keys[slot]
+    return count
+
+
+@compiled
+def _write_plans(tables_array: Record, cards: Table, worths: Table, keeps_of: Table, plans: Table) -> None:
+    """Write the best action on each card, [card, rolls left, roll], given what the boxes are worth there."""
+    tables = tables_array[0]
+    early, late = np.empty(NUM_ROLLS), np.empty(NUM_ROLLS)
+    early_barriers, late_barriers = np.empty((NUM_BOXES, NUM_ROLLS)), np.empty((NUM_BOXES, NUM_ROLLS))
+    roll_values, keep_values = np.empty((ROLLS_PER_TURN, NUM_ROLLS)), np.empty((ROLLS_PER_TURN, NUM_KEEPS))
+    best = np.empty(NUM_KEEPS)
+    for index in range(len(cards)):
+        filled, armed, worth = cards[index, 0], cards[index, 2] != 0, worths[index]
+        write_barriers(tables, filled, armed, early_barriers, late_barriers)
+        best_box(filled, worth, early_barriers, early)
+        best_box(filled, worth, late_barriers, late)
+        plan_turn(early, late, roll_values, keep_values, best)
+        for left in range(ROLLS_PER_TURN):
+            barriers = early_barriers if left > 0 else late_barriers
+            for roll in range(NUM_ROLLS):
+                good = roll_values[left, roll] - TIE
+                action = -1
+                if left > 0:
+                    for at in range(_MOST_KEEPS):
+                        keep = keeps_of[roll, at]
+                        if keep < 0:
+                            break
+                        if keep_values[left, keep] >= good:
+                            action = keep
+                            break
+                box = 0
+                while action < 0 and box < NUM_BOXES:
+                    if not filled >> box & 1 and worth[box, roll] + barriers[box, roll] >= good:
+                        action = NUM_REROLL_KEEPS + box
+                    box += 1
+                plans[index, left, roll] = max(action, 0)  # on a full card nothing is good
