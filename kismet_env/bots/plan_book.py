@@ -21,7 +21,6 @@ from kismet_env.tables import Record
 from kismet_env.turn import TIE, best_box, plan_turn, write_barriers
 
 CAPACITY = 1 << 16
-"""Cards in a full book, 756 bytes each; it is then begun anew."""
 _CARDS_AT_ONCE = 64  # whose worths, 30 kB a card, stay in the processor's cache
 _NO_CARD = -1
 _GOLDEN = 0x9E3779B97F4A7C15  # 2**64 / golden ratio: spreads keys that are close together
@@ -38,24 +37,30 @@ class PlanBook:
     Args:
         tables: those of the rules.
         write_worths: what filling each box with each roll is worth to the player, see `turn.action_values`.
+        capacity: how many cards fill the book, 756 bytes each; it is then begun anew.
     """
 
     def __init__(
-        self, tables: Record, write_worths: Callable[[npt.NDArray[np.int64], npt.NDArray[np.float64]], None]
+        self,
+        tables: Record,
+        write_worths: Callable[[npt.NDArray[np.int64], npt.NDArray[np.float64]], None],
+        capacity: int = CAPACITY,
     ) -> None:
         self._tables = tables
         self._write_worths = write_worths
+        self._capacity = capacity
         self._begin()
 
     def _begin(self) -> None:
         """Forget all plans."""
         self._count = 0
-        self._keys = np.full(2 * CAPACITY, _NO_CARD)  # hash table with linear probing, never more than half full
-        self._places = np.empty(2 * CAPACITY, np.int64)  # where the plan of a key stands
-        self._plans = np.empty((CAPACITY, ROLLS_PER_TURN, NUM_ROLLS), np.uint8)  # [place, rolls left, roll]: action
+        slots = 2 << (self._capacity - 1).bit_length()  # a power of two, of which at most half is used
+        self._keys = np.full(slots, _NO_CARD)  # hash table of cards with linear probing
+        self._places = np.empty(slots, np.int64)  # where the plan of a key stands
+        self._plans = np.empty((self._capacity, ROLLS_PER_TURN, NUM_ROLLS), np.uint8)  # [place, left, roll]: action
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_tables": self._tables, "_write_worths": self._write_worths}
+        return {name: getattr(self, name) for name in ("_tables", "_write_worths", "_capacity")}
 
     def __setstate__(self, values: dict[str, Any]) -> None:
         self.__dict__.update(values)
@@ -70,18 +75,19 @@ class PlanBook:
         (N,) 0..2; on a full card any action comes back.
         """
         actions = np.empty(len(cards), np.int64)
-        for first in range(0, len(cards), CAPACITY):
-            some = slice(first, first + CAPACITY)
-            actions[some] = self._plans[self._look_up(cards[some]), rolls_left[some], rolls[some]]
+        for first in range(0, len(cards), self._capacity):
+            some = slice(first, first + self._capacity)
+            places = self._look_up(cards[some])
+            actions[some] = self._plans[places, rolls_left[some], rolls[some]]
         return actions
 
     def _look_up(self, cards: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return where the plans of at most CAPACITY cards stand, (N,); the missing ones are written."""
+        """Return where the plans of no more cards than the book holds stand, (N,); the missing ones are written."""
         places, new = np.empty(len(cards), np.int64), np.empty(len(cards), np.int64)
-        count = _find(self._keys, self._places, self._count, cards, places, new)
-        if count > CAPACITY:
+        count = _find(self._keys, self._places, self._count, self._capacity, cards, places, new)
+        if count > self._capacity:
             self._begin()
-            count = _find(self._keys, self._places, 0, cards, places, new)
+            count = _find(self._keys, self._places, 0, self._capacity, cards, places, new)
         missing = cards[new[: count - self._count]]
         try:
             worths = np.empty((min(_CARDS_AT_ONCE, len(missing)), NUM_BOXES, NUM_ROLLS))
@@ -97,10 +103,13 @@ class PlanBook:
 
 
 @compiled
-def _find(keys: Table, places_of_keys: Table, count: int, cards: Table, places: Table, new: Table) -> int:
+def _find(
+    keys: Table, places_of_keys: Table, count: int, capacity: int, cards: Table, places: Table, new: Table
+) -> int:
     """Write the place of each card into `places`; give those that are new the places from `count` on.
 
-    `new` tells in which rows they stand. Returns how many cards there are then; stops when there are too many.
+    `new` tells in which rows they stand. Returns how many cards there are then, or capacity + 1 if it does not hold
+    them; the table must not be used any more then.
     """
     known = count
     last_slot = len(keys) - 1
@@ -110,7 +119,7 @@ def _find(keys: Table, places_of_keys: Table, count: int, cards: Table, places: 
         while keys[slot] != key and keys[slot] != _NO_CARD:
             slot = slot + 1 & last_slot
         if keys[slot] == _NO_CARD:
-            if count == CAPACITY:
+            if count == capacity:
                 return count + 1
             keys[slot], places_of_keys[slot] = key, count
             new[count - known] = row
