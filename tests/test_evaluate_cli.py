@@ -1,0 +1,245 @@
+"""evaluate.py: wrong calls end in one line, right ones in a table, a report and plots that are whole."""
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import evaluate
+from evaluate import Config, main
+from kismet_env.bots import make
+from kismet_env.command_line import DONE, INTERRUPTED, WRONG_INPUT, parse, run, write_whole
+from kismet_env.evaluation import play, summarise
+from kismet_env.rules import SUITE, Rules
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["evaluate.py"])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a text file, a zip file that is no model, and a folder."""
+    (tmp_path / "text.zip").write_text("not a zip file")
+    with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
+        archive.writestr("letter.txt", "no model")
+    with zipfile.ZipFile(tmp_path / "broken.zip", "w") as archive:
+        archive.writestr("data", "{}")
+        archive.writestr("policy.pth", "no weights")
+    (tmp_path / "folder").mkdir()
+    return tmp_path
+
+
+WRONG_CALLS = [
+    # what is asked for, and what the one line must name
+    ([], ["no player", "greedy"]),
+    (["nobody"], ["'nobody'", "random", "greedy", "turn_greedy"]),
+    (["greedy", "Greedy"], ["'Greedy'", "greedy"]),
+    (["greedy", "greedy"], ["'greedy'", "twice"]),
+    ([""], ["''", "random"]),
+    (["greedy:"], ["'greedy:'", "random"]),
+    (["turn_greedy:sample"], ["'turn_greedy:sample'", "random"]),
+    (["epsilon"], ["'epsilon'", "epsilon:NUMBER"]),
+    (["epsilon:lots"], ["'epsilon:lots'", "number"]),
+    (["epsilon:2"], ["epsilon:2", "0 to 1"]),
+    (["epsilon:nan"], ["epsilon:nan", "0 to 1"]),
+    (["boltzmann:0"], ["boltzmann:0", "positive"]),
+    (["boltzmann:-inf"], ["boltzmann:-inf", "positive"]),
+    (["sb3:"], ["'sb3:'", "sb3:FILE.zip"]),
+    (["sb3:other.zip"], ["other.zip", "--trust"]),
+    (["sb3:nothing.zip", "--trust"], ["nothing.zip", "no file"]),
+    (["sb3:nothing.zip:sample", "--trust"], ["'nothing.zip'", "no file"]),
+    (["sb3:folder", "--trust"], ["folder", "no file"]),
+    (["sb3:text.zip", "--trust"], ["text.zip", "not a zip file"]),
+    (["sb3:other.zip", "--trust"], ["other.zip", "MaskablePPO"]),
+    (["greedy", "--games", "0"], ["--games 0", "at least 1"]),
+    (["greedy", "--games", "-5"], ["--games -5", "at least 1"]),
+    (["greedy", "--games", "many"], ["--games", "many", "INT"]),
+    (["greedy", "--games", "1.5"], ["--games", "1.5", "INT"]),
+    (["greedy", "--games", "nan"], ["--games", "nan", "INT"]),
+    (["greedy", "--games"], ["--games", "value"]),
+    (["greedy", "--seed", "-1"], ["seed -1", "0 up"]),
+    (["greedy", "--seed", "today"], ["--seed", "today", "INT"]),
+    (["greedy", "--processes", "0"], ["--processes 0", "at least 1"]),
+    (["greedy", "--gmaes", "10"], ["--gmaes", "--games"]),
+    (["greedy", "--rules"], ["rules", "strict"]),
+    (["greedy", "--rules", "lax"], ["'lax'", "strict"]),
+    (["greedy", "--rules.joker", "sometimes"], ["joker", "'sometimes'", "full, natural, always"]),
+    (["greedy", "--rules.jokers", "full"], ["--rules.jokers", "--rules.joker"]),
+    (["greedy", "--rules.zeros", ""], ["zeros", "after_third_roll"]),
+    (["greedy", "--rules.flush_score", "0"], ["flush_score", "1 to 500"]),
+    (["greedy", "--rules.flush_score", "x"], ["flush", "'x'", "INT"]),
+    (["greedy", "--rules.bonus_tiers", "63"], ["bonus-tiers", "63"]),
+    (["greedy", "--rules.bonus_tiers", "63", "35", "60", "70"], ["bonus_tiers", "60", "ascending"]),
+    (["greedy", "--rules", "strict", "--rules.joker", "no"], ["joker", "'no'", "natural"]),
+    (["greedy", "--json", "folder"], ["folder", "name of a file"]),
+    (["greedy", "--json", "text.zip/report.json"], ["text.zip", "another place"]),
+    (["greedy", "--json", "/dev/null/report.json"], ["/dev/null", "another place"]),
+    (["greedy", "--json"], ["--json", "value"]),
+    (["greedy", "--plots", "text.zip"], ["text.zip", "give a folder"]),
+    (["greedy", "--plots", "text.zip/plots"], ["text.zip", "another place"]),
+]
+
+
+def contents(folder: Path) -> dict[str, bytes | None]:
+    return {str(path): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+
+
+@pytest.mark.parametrize(("argv", "named"), WRONG_CALLS, ids=[" ".join(argv) or "nothing" for argv, _ in WRONG_CALLS])
+def test_a_wrong_call_ends_in_one_line_and_writes_nothing(
+    argv: list[str], named: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if "--json" not in argv:
+        argv = [*argv, "--json", "report.json", "--plots", "plots"] if "--plots" not in argv else argv
+    before = contents(folder)
+    assert run(main, Config, argv) == WRONG_INPUT
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("evaluate.py: ")
+    assert err.count("\n") == 1
+    assert err.endswith("\n")
+    for name in named:
+        assert name in err
+    assert contents(folder) == before
+
+
+def test_a_model_that_cannot_be_loaded_is_refused_in_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("sb3_contrib")
+    assert run(main, Config, ["sb3:broken.zip", "--trust"]) == WRONG_INPUT
+    err = capsys.readouterr().err
+    assert "'broken.zip'" in err
+    assert err.count("\n") == 1
+
+
+def test_a_right_call_prints_a_table_and_writes_report_and_plots(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = ["greedy", "random", "--games", "40", "--seed", "3", "--json", "new/report.json", "--plots", "new/plots"]
+    assert run(main, Config, argv) == DONE
+    out, err = capsys.readouterr()
+    assert err == "", "a progress bar is for terminals"
+    for word in ("greedy", "random", "40 games of seed 3", "standard rules", "new/report.json", "new/plots"):
+        assert word in out
+    report = json.loads((tmp_path / "new/report.json").read_text())
+    expected = summarise({name: play(make(name), 40, seed=3) for name in ("greedy", "random")}, seed=3)
+    for agent in (*report["agents"], *expected["agents"]):
+        agent["seconds"] = None
+    assert report == json.loads(json.dumps(expected))
+    files = sorted(path.name for path in (tmp_path / "new").rglob("*") if path.is_file())
+    assert files == ["boxes.png", "report.json", "scores.png"]
+
+
+def test_a_report_replaces_an_old_one(tmp_path: Path) -> None:
+    (tmp_path / "report.json").write_text("old")
+    assert run(main, Config, ["greedy", "--games", "2", "--json", "report.json"]) == DONE
+    assert json.loads((tmp_path / "report.json").read_text())["games"] == 2
+
+
+def test_rules_have_names_and_single_fields(capsys: pytest.CaptureFixture[str]) -> None:
+    def rules(*argv: str) -> Rules:
+        return parse(Config, ["greedy", *argv], program="evaluate.py").rules
+
+    assert rules() == Rules()
+    for name, suite in SUITE.items():
+        assert rules("--rules", name) == rules(f"--rules={name}") == suite
+    assert rules("--rules.joker", "natural") == Rules(joker="natural")
+    assert rules("--rules.bonus_tiers", "63", "35") == Rules(bonus_tiers=((63, 35),))
+    assert rules("--rules.no_second_kismet_penalty") == Rules(second_kismet_penalty=False)
+    assert rules("--rules", "royal_flush", "--rules.joker", "natural") == Rules(flush_score=100, joker="natural")
+
+
+def test_help_is_printed_in_full(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        run(main, Config, ["--help"])
+    assert exit_.value.code == 0
+    out = capsys.readouterr().out
+    for option in ("--games", "--seed", "--json", "--plots", "--rules.joker", "--processes", "--trust"):
+        assert option in out
+
+
+def interrupt(*arguments: Any, **options: Any) -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
+def lose_the_interrupt(*arguments: Any, **options: Any) -> None:
+    """Do as numba's compiler does: swallow the KeyboardInterrupt and fail over its consequences."""
+    with contextlib.suppress(KeyboardInterrupt):
+        interrupt()
+    raise RuntimeError("no compiled object yet")
+
+
+@pytest.mark.parametrize("play", [interrupt, lose_the_interrupt])
+def test_ctrl_c_ends_in_one_line_and_writes_nothing(
+    play: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(evaluate, "play", play)
+    handler = signal.getsignal(signal.SIGINT)
+    assert run(main, Config, ["greedy", "--json", "report.json"]) == INTERRUPTED
+    assert capsys.readouterr().err == "evaluate.py: interrupted\n"
+    assert not list(tmp_path.iterdir())
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_a_fault_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: Any, **options: Any) -> None:
+        raise ValueError("a bug")
+
+    monkeypatch.setattr(evaluate, "play", fail)
+    with pytest.raises(ValueError, match="a bug"):
+        run(main, Config, ["greedy"])
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "report.json").write_text("old")
+
+    def fail(self: Path, target: Path) -> None:
+        raise OSError("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", fail)
+        with pytest.raises(OSError, match="full"):
+            write_whole(tmp_path / "report.json", "new")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("report.json", "old")]
+    write_whole(tmp_path / "report.json", "new")
+    assert (tmp_path / "report.json").read_text() == "new"
+
+
+def test_a_write_that_fails_at_the_end_is_told_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*arguments: Any) -> None:
+        raise OSError(28, "No space left on device", "report.json")
+
+    monkeypatch.setattr(evaluate, "write_whole", fail)
+    assert run(main, Config, ["greedy", "--games", "2", "--json", "report.json"]) == WRONG_INPUT
+    err = capsys.readouterr().err
+    assert "No space left on device" in err
+    assert err.count("\n") == 1
+
+
+def test_the_script_itself_exits_with_the_code() -> None:
+    done = subprocess.run([sys.executable, "evaluate.py", "nobody"], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (WRONG_INPUT, "")
+    assert done.stderr.startswith("evaluate.py: player 'nobody' is unknown")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_two_processes_print_the_same_results() -> None:
+    def means(processes: str) -> list[float]:
+        players = ("random", "turn_greedy")
+        options = ("--games", "1100", "--json", f"{processes}.json", "--processes", processes)
+        subprocess.run([sys.executable, ROOT / "evaluate.py", *players, *options], check=True, capture_output=True)
+        return [agent["mean"] for agent in json.loads(Path(f"{processes}.json").read_text())["agents"]]
+
+    assert means("1") == means("2")
