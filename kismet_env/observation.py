@@ -152,6 +152,10 @@ class Layout:
         text = repr((self.form, self.num_players, self.pieces))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
+    @cached_property
+    def _number_spaces(self) -> dict[str, spaces.Box | spaces.Discrete]:
+        return {piece.name: _number_space(piece) for piece in self.pieces}
+
     @property
     def space(self) -> spaces.Box | spaces.Dict:
         """The Gymnasium space of one observation: a Box of float32 in [0, 1], or a Dict of whole numbers."""
@@ -164,11 +168,9 @@ class Layout:
         if self.form != "dict":
             return vectors
         presented = {}
-        for piece in self.pieces:
-            space = _number_space(piece)
-            presented[piece.name] = (
-                vectors[:, self.slices[piece.name]].reshape(-1, *(space.shape or ())).astype(space.dtype)
-            )
+        for name, space in self._number_spaces.items():
+            column = vectors[:, self.slices[name]].astype(space.dtype)
+            presented[name] = column if space.shape else column[:, 0]
         return presented
 
     def table(self) -> str:
