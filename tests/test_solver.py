@@ -244,7 +244,7 @@ def test_all_values_with_few_open_boxes_are_those_of_brute_force(
 
 
 def assert_option_as_by_brute_force(changes: Changes) -> None:
-    """Three open boxes on which every option tells, with every past that the Kismet box can have."""
+    """Open boxes on which every option tells, with every past that the Kismet box can have."""
     game = Solitaire({**reference.STANDARD, **changes})
     open_boxes = ("FULL_HOUSE", "YARBOROUGH", "KISMET")
     optimum = end_of_game(changes, *open_boxes)
@@ -252,6 +252,8 @@ def assert_option_as_by_brute_force(changes: Changes) -> None:
         assert_as_by_brute_force(optimum, game, card_of(open_boxes, 70, rolled=rolled))
     for kismet, rolled in ((0, 0), (0, 1), (1, 1)):
         assert_as_by_brute_force(optimum, game, card_of(open_boxes[:2], 70, kismet=kismet, rolled=rolled))
+    # Where zeros are forbidden while a box scores, one six spoils the Sixes: not to have to roll would be worth a lot.
+    assert_as_by_brute_force(end_of_game(changes, "SIXES", "STRAIGHT"), game, card_of(("SIXES", "STRAIGHT"), 45))
 
 
 OPTIONS: list[Changes] = [
