@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import pickle
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
-from functools import partial
+from functools import lru_cache, partial
 from itertools import combinations
 from typing import Any, NamedTuple, Protocol
 
@@ -154,7 +155,8 @@ def _map(play_part: Callable[[range], Games], parts: list[range], processes: int
     pool = ProcessPoolExecutor(processes, context)
     try:
         with _interrupts_ignored():
-            done = [pool.submit(play_part, part) for part in parts]
+            job = pickle.dumps(play_part)
+            done = [pool.submit(_play_in_worker, job, part) for part in parts]
         for part in done:
             yield part.result()
     except BaseException:  # do not wait for games that nobody will look at
@@ -163,6 +165,17 @@ def _map(play_part: Callable[[range], Games], parts: list[range], processes: int
         raise
     finally:
         pool.shutdown()
+
+
+def _play_in_worker(job: bytes, games: range) -> Games:
+    return _unpickled(job)(games)
+
+
+@lru_cache(maxsize=1)
+def _unpickled(job: bytes) -> Callable[[range], Games]:
+    """Return the same player at every call, who may have learned something by heart from earlier games."""
+    play_part: Callable[[range], Games] = pickle.loads(job)
+    return play_part
 
 
 @contextlib.contextmanager
