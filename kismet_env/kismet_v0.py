@@ -230,6 +230,6 @@ raw_env = KismetAECEnv
 """The environment without PettingZoo's check on the order of calls."""
 
 
-def env(**options: Any) -> AECEnv:
+def env(num_players: int = 2, **options: Any) -> AECEnv:
     """Return the environment with the arguments of `KismetAECEnv`."""
-    return OrderEnforcingWrapper(raw_env(**options))
+    return OrderEnforcingWrapper(raw_env(num_players, **options))
