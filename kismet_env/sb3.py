@@ -1,4 +1,4 @@
-"""Solitaire Kismet as a Stable-Baselines3 `VecEnv`: a `Batch`, translated; no Python call or object per game."""
+"""Kismet as a Stable-Baselines3 `VecEnv`: a `Batch` or `Match`, translated; no Python call or object per game."""
 
 from __future__ import annotations
 
@@ -13,29 +13,33 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 
 from kismet_env.batch import Batch, Step
-from kismet_env.engine import State
 from kismet_env.env import Observation
+from kismet_env.match import Match, Opponents
 from kismet_env.rules import Rules
 
 Indices = int | Iterable[int] | None
+_SAVED = ("games", "cards", "learners")  # names of what a batch saves, the last of a match alone
 
 
 class KismetVecEnv(VecEnv):
-    """N games of solitaire Kismet for Stable-Baselines3; MaskablePPO of sb3-contrib takes it as it is.
+    """N games of Kismet for Stable-Baselines3; MaskablePPO of sb3-contrib takes it as it is.
 
-    Row i plays the games of `KismetVectorEnv(autoreset_mode="SameStep")` with the same seed: a game that ends begins
-    anew in the same step.
+    Row i plays the games of `KismetVectorEnv(autoreset_mode="SameStep")` with the same seed, with opponents those of
+    `KismetVersusVectorEnv`: a game that ends begins anew in the same step.
 
     Args:
         num_envs: N.
         seed: row i gets the seed + i at the next reset; None leaves the choice to the operating system. `seed()` does
             the same later; models of Stable-Baselines3 call it when they are made with a seed.
-        rules, actions, observation, reward, illegal_action, start: as for `KismetEnv`. "dict" observations are for
-            `MultiInputPolicy`.
+        opponents, seat: as for `KismetVersusEnv`; without opponents the game is solitaire. `set_opponents` replaces
+            them while games go on, for self-play.
+        rules, actions, observation, start: as for `KismetEnv`. "dict" observations are for `MultiInputPolicy`.
+        reward, illegal_action: as for these environments; None stands for their defaults.
 
     Infos are empty, and shared, but for the rows whose game ended, which have `terminal_observation`,
     `TimeLimit.truncated`, `scorecard` int16 (15,), `total` and `episode`, what `Monitor` would write: the return "r",
-    the length "l" in steps and the seconds "t" since the environment was made. `set_options([{"position": p}, ...])`
+    the length "l" in steps and the seconds "t" since the environment was made; with opponents also `seat` and
+    `opponent_totals` int16 (P - 1,) in playing order. `set_options([{"position": p}, ...])`
     puts rows into positions at the next reset. Raises ValueError for an argument that is not valid.
     """
 
@@ -44,23 +48,25 @@ class KismetVecEnv(VecEnv):
         num_envs: int,
         seed: int | None = None,
         *,
+        opponents: Opponents = (),
+        seat: int | str = 0,
         rules: Rules | Mapping[str, Any] | None = None,
         actions: str = "keeps",
         observation: str = "features",
-        reward: str = "points",
-        illegal_action: str = "penalty",
+        reward: str | None = None,
+        illegal_action: str | None = None,
         start: str = "full",
     ) -> None:
-        self.batch = Batch(
-            num_envs,
-            rules=rules,
-            actions=actions,
-            observation=observation,
-            reward=reward,
-            illegal_action=illegal_action,
-            start=start,
-            autoreset="SameStep",
-        )
+        options: dict[str, Any] = {
+            "rules": rules,
+            "actions": actions,
+            "observation": observation,
+            "start": start,
+            "autoreset": "SameStep",
+        }
+        chosen = {"reward": reward, "illegal_action": illegal_action}
+        options |= {name: value for name, value in chosen.items() if value is not None}
+        self.batch = Match(num_envs, opponents, seat=seat, **options) if opponents else Batch(num_envs, **options)
         num_actions = self.batch.actions.num_actions
         self._mask = np.ones((num_envs, num_actions), np.bool_)
         self._returns = np.zeros(num_envs)
@@ -78,6 +84,15 @@ class KismetVecEnv(VecEnv):
     def rules(self) -> Rules:
         """The rules of this environment."""
         return self.batch.rules
+
+    def set_opponents(self, opponents: Opponents) -> None:
+        """Let as many other players take the opponents' seats from now on, also in games that are going on.
+
+        Raises ValueError, and changes nothing, for another number of them, an unknown name or a solitaire game.
+        """
+        if not isinstance(self.batch, Match):
+            raise ValueError("nobody plays against a solitaire player; make the environment with opponents")
+        self.batch.set_opponents(opponents)
 
     def reset(self) -> Observation:
         """Begin new episodes in all rows and return their observations, (N, D) or a dict of arrays."""
@@ -129,7 +144,14 @@ class KismetVecEnv(VecEnv):
                 "scorecard": final.scorecards[row].copy(),
                 "total": int(final.totals[row]),
                 "episode": {"r": float(self._returns[row]), "l": int(self._lengths[row]), "t": seconds},
+                **self._about_opponents(row),
             }
+
+    def _about_opponents(self, row: int) -> dict[str, Any]:
+        if not isinstance(self.batch, Match):
+            return {}
+        news = self.batch.final_news
+        return {"seat": int(news.seat[row]), "opponent_totals": news.opponent_totals[row].copy()}
 
     def _observed(self, out: Step) -> Observation:
         self._mask = out.masks.view(np.bool_)
@@ -145,15 +167,15 @@ class KismetVecEnv(VecEnv):
 
     def save(self) -> dict[str, npt.NDArray[Any]]:
         """Return a copy of everything that decides how the games go on, dice to come included."""
-        games, cards = self.batch.save()
-        return {"games": games, "cards": cards, "returns": self._returns.copy(), "lengths": self._lengths.copy()}
+        saved = dict(zip(_SAVED, self.batch.save(), strict=False))
+        return saved | {"returns": self._returns.copy(), "lengths": self._lengths.copy()}
 
     def restore(self, saved: Mapping[str, npt.NDArray[Any]]) -> Observation:
         """Go back to what `save` returned for an environment of the same arguments, and return the observations.
 
         Raises ValueError for another number of rows.
         """
-        self.batch.restore(State(saved["games"], saved["cards"]))
+        self.batch.restore(tuple(saved[name] for name in _SAVED if name in saved))
         self._returns[:], self._lengths[:] = saved["returns"], saved["lengths"]
         self._is_seeded = True
         return self._observed(self.batch.look())
