@@ -20,10 +20,17 @@ RENDER_MODES = ("ansi",)
 Observation = Any  # an array or a dict of arrays, by the argument `observation`
 
 
+class RenderModeError(ValueError, TypeError):
+    """Not a way to render.
+
+    A TypeError too: Stable-Baselines3's make_vec_env asks every environment for "rgb_array" and takes that for no.
+    """
+
+
 def checked_render_mode(render_mode: str | None) -> str | None:
-    """Return `render_mode`; ValueError, naming the valid ones, if it is not one of them or None."""
+    """Return `render_mode`; RenderModeError, naming the valid ones, if it is not one of them or None."""
     if render_mode is not None and render_mode not in RENDER_MODES:
-        raise ValueError(f"render_mode={render_mode!r} is not one of {', '.join(RENDER_MODES)} or None")
+        raise RenderModeError(f"render_mode={render_mode!r} is not one of {', '.join(RENDER_MODES)} or None")
     return render_mode
 
 

@@ -83,6 +83,15 @@ def test_sb3_check_env_has_nothing_to_say(options: dict[str, Any]) -> None:
         checker.check_env(gym.make(ID, **options))
 
 
+def test_sb3_make_vec_env_makes_environments_from_the_id() -> None:
+    """It asks for frames first and does without them only when it is refused by a TypeError."""
+    env_util = pytest.importorskip("stable_baselines3.common.env_util")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*render_mode='rgb_array' that is not in the possible")
+        env = env_util.make_vec_env(ID, n_envs=2, seed=3)
+    assert env.reset().shape == (2, 79)
+
+
 @pytest.mark.parametrize("options", CHECKED, ids=str)
 def test_types_and_spaces_through_whole_episodes(options: dict[str, Any]) -> None:
     env = make(**options)
