@@ -53,13 +53,13 @@ class Config:
     """Form of the observations."""
     start: str = "full"
     """Where games begin: full | open:k (k boxes are open) | uniform."""
-    num_envs: int = 1024
+    num_envs: int = 512
     """Games side by side."""
     rollout_steps: int = 64
     """Steps of every game between two updates."""
     epochs: int = 3
     """How often an update goes through the steps of its rollout."""
-    batch_size: int = 8192
+    batch_size: int = 4096
     """Steps behind one gradient."""
     learning_rate: float = 1.5e-3
     """Of Adam, at the start; falls linearly to 0 at the end of the run."""
@@ -81,7 +81,7 @@ class Config:
     """Points are divided by this, so that what the value network learns is of the order of 1."""
     selection_games: int = 2048
     """Games by which the best policy of the run is chosen, most probable actions, dice of their own."""
-    selection_every: int = 10
+    selection_every: int = 20
     """Updates between two such evaluations; fewer where they would take more than a tenth of the time."""
     checkpoint_minutes: float = 1.0
     """Minutes between two checkpoints, at most so many are lost when the run is killed."""

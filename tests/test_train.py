@@ -306,7 +306,7 @@ NEW, GO_ON = "maskable_ppo --run TARGET ", "maskable_ppo --resume TARGET "
         (GO_ON, "has no checkpoint yet", _no_checkpoint),
         (GO_ON, "is not a checkpoint of this version", _not_a_checkpoint),
         (GO_ON, "is a run of sarsa", _other_learner),
-        (GO_ON + "--num-envs 8", "num_envs=8 (was 1024)", _no_checkpoint),
+        (GO_ON + "--num-envs 8", "num_envs=8 (was 512)", _no_checkpoint),
         (GO_ON + "--overwrite", "leave out --run and --overwrite", _no_checkpoint),
         (GO_ON + "--run elsewhere", "leave out --run and --overwrite", _no_checkpoint),
     ],
