@@ -1,0 +1,41 @@
+"""The examples run, and print what they promise."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.mark.parametrize(
+    ("example", "needs", "printed"),
+    [
+        ("own_bot.py", (), r"^Collector wins \d+\.\d% of its games and ties \d+\.\d%$"),
+        ("pettingzoo_loop.py", ("pettingzoo",), r"^player_2 has \d+ points$"),
+        pytest.param(
+            "selfplay_maskable_ppo.py 64",
+            ("sb3_contrib",),
+            r"^generation 4: mean result [+-]\d\.\d\d in the last 100 games$",
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_example(example: str, needs: tuple[str, ...], printed: str) -> None:
+    for package in needs:
+        pytest.importorskip(package)
+    script, *arguments = example.split()
+    command = [sys.executable, "-W", "error", str(ROOT / "examples" / script), *arguments]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert re.search(printed, done.stdout, re.MULTILINE), done.stdout
+
+
+def test_every_example_is_tested() -> None:
+    marks = next(mark for mark in test_example.pytestmark if mark.name == "parametrize")
+    tested = {case.values[0] if hasattr(case, "values") else case[0] for case in marks.args[1]}
+    assert {case.split()[0] for case in tested} == {path.name for path in (ROOT / "examples").glob("*.py")}
