@@ -357,13 +357,21 @@ class Batch:
         Game e that row i deals from now on has the key mix(mix(seeds[i]), e). Raises ValueError for a negative seed.
         """
         bases = np.array([hash_words(seed) for seed in seeds], np.uint64)
-        chosen = slice(None) if rows is None else rows
+        chosen = self._chosen(rows)
         self.state.games["seeding"][chosen] = bases[chosen]
         self.state.games["episode"][chosen] = 0
 
+    def _chosen(self, rows: npt.NDArray[np.bool_] | None) -> Rows:
+        """Return the numbers of the chosen rows; ValueError for what is no choice of them."""
+        if rows is None:
+            return self.all_rows
+        if np.shape(rows) != (self.num_games,) or np.asarray(rows).dtype != np.bool_:
+            raise ValueError(f"rows of shape {np.shape(rows)} are not {self.num_games} bools")
+        return np.flatnonzero(rows)
+
     def deal(self, rows: npt.NDArray[np.bool_] | None = None) -> Step:
         """Begin a new game in `rows` (N,) bool (default: all) and return what all rows see; rewards are 0."""
-        self.begin(self.all_rows if rows is None else np.flatnonzero(rows))
+        self.begin(self._chosen(rows))
         return self.look()
 
     def begin(self, rows: Rows) -> None:
@@ -372,6 +380,8 @@ class Batch:
 
     def deal_keys(self, keys: npt.NDArray[np.uint64]) -> Step:
         """Begin in every row the game of its key, (N,) uint64, and return what is seen."""
+        if keys.shape != (self.num_games,) or keys.dtype != np.uint64:
+            raise ValueError(f"keys of shape {keys.shape} and type {keys.dtype} are not {self.num_games} uint64")
         _deal_rows(*self.state, self.tables, self._settings, self.all_rows, keys)
         return self.look()
 
@@ -379,7 +389,7 @@ class Batch:
         self, positions: Sequence[Mapping[str, Any] | Position], rows: npt.NDArray[np.bool_] | None = None
     ) -> Step:
         """Begin in `rows` the games of `positions`, one for each row of the batch; ValueError changes nothing."""
-        chosen = range(self.num_games) if rows is None else np.flatnonzero(rows).tolist()
+        chosen = self._chosen(rows).tolist()
         checked = {row: read_position(positions[row], self.rules, self.num_players) for row in chosen}
         for row, position in checked.items():
             game = self.state.games[row]
@@ -475,16 +485,19 @@ class Batch:
     def restore(self, saved: Saved, key: int | None = None) -> None:
         """Go back to `saved`, of a batch of the same shape and options; `key` replaces the dice to come.
 
-        With a key, row i goes on with the dice of mix(mix(key), i): a planner passes a new one for each line it
-        tries, or it would see the dice that will really come. ValueError for a batch of another shape.
+        With a key, row i goes on with the dice of mix(mix(key), i), and the games it deals after that are new too: a
+        planner passes a new key for each line it tries, or it would see the dice that will really come. ValueError
+        for a batch of another shape or a negative key.
         """
         for mine, theirs in zip(self.state, saved, strict=True):
             if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
                 raise ValueError(f"saved games of shape {theirs.shape} do not fit a batch of shape {mine.shape}")
+        keys = None if key is None else [int(hash_words(key, row)) for row in range(self.num_games)]
         for mine, theirs in zip(self.state, saved, strict=True):
             mine[...] = theirs
-        if key is not None:
-            self.state.games["key"] = [hash_words(key, row) for row in range(self.num_games)]
+        if keys is not None:
+            self.state.games["key"] = np.array(keys, np.uint64)
+            self.seed(keys)
 
 
 MOST_PLAYERS = 6

@@ -298,6 +298,30 @@ def test_with_a_key_the_dice_to_come_do_not_depend_on_the_hidden_ones() -> None:
     assert not np.array_equal(lines[0][-1][0], lines[0][-1][1]), "rows of one key have dice of their own"
 
 
+def test_with_a_key_the_games_to_come_are_new_too() -> None:
+    """Else a planner that plays on beyond the end would see the next games."""
+    planner, real = Batch(2, autoreset="SameStep"), [dealt(2), dealt(2)]
+    real[1].seed([70, 71])
+    real[1].deal()
+    games = []
+    for batch in real:
+        planner.restore(batch.save(), 5)
+        planner.deal()
+        batch.deal()
+        assert not np.array_equal(planner.state.games["key"], batch.state.games["key"])
+        games.append(planner.state.games["key"].tolist())
+    assert games[0] == games[1]
+
+
+def test_a_key_that_is_none_is_refused_and_changes_nothing() -> None:
+    batch, saved = dealt(2), dealt(2).save()
+    play_on(batch, 5)
+    before = batch.save()
+    with pytest.raises(ValueError, match="-1 is negative"):
+        batch.restore(saved, -1)
+    assert same(batch.state, before)
+
+
 def test_a_state_of_another_shape_is_refused_and_changes_nothing() -> None:
     batch = dealt(3, 2)
     before = batch.save()
@@ -378,6 +402,26 @@ def test_what_are_no_actions_for_the_rows_is_refused(actions: Any) -> None:
     with pytest.raises(ValueError, match="are not 2 whole numbers"):
         batch.step(actions)
     assert same(batch.state, before)
+
+
+@pytest.mark.parametrize("rows", [[True], [True] * 3, [1, 0], [[True, False]], np.ones(5, bool)], ids=str)
+def test_what_is_no_choice_of_rows_is_refused(rows: Any) -> None:
+    """Compiled code would write beyond the games."""
+    batch = dealt(2)
+    chosen = np.array(rows)
+    for begin in (
+        batch.deal,
+        lambda rows: batch.seed([1, 2], rows),
+        lambda rows: batch.deal_positions([{"cards": [{}]}] * 2, rows),
+    ):
+        with pytest.raises(ValueError, match="are not 2 bools"):
+            begin(chosen)
+
+
+@pytest.mark.parametrize("keys", [[1], [1, 2, 3], [1.0, 2.0], [1, 2], [[1, 2]]], ids=str)
+def test_what_are_no_keys_is_refused(keys: Any) -> None:
+    with pytest.raises(ValueError, match="are not 2 uint64"):
+        dealt(2).deal_keys(np.array(keys))
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint64])

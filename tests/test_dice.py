@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 import pytest
 from chance import far_out
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kismet_env import dice
@@ -176,6 +176,7 @@ def test_mix_in_whole_numbers(state: int, word: int) -> None:
 
 
 @given(words, st.integers(1, 2**31 - 1))
+@example(0x5555_5555_FFFF_FFFF, 3)  # the low half decides
 def test_scaled_is_the_exact_share(bits: int, limit: int) -> None:
     assert scaled(np.uint64(bits), limit) == bits * limit // 2**64
 

@@ -1,13 +1,14 @@
 """The engine against `reference_game`: whole games, every step, 1 to 6 players, every rule option."""
 
 import random
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 import reference
 from reference import BOXES
-from reference_game import FIRST_BOX, ROLL_NUMBER, Game, choose, key_of, numbering_of, play
+from reference_game import FIRST_BOX, ROLL_NUMBER, Game, choose, keeps_of, key_of, numbering_of, play
 
 from kismet_env.batch import ILLEGAL_ACTIONS, Batch
 from kismet_env.rules import Box
@@ -29,16 +30,24 @@ def a_variant(rng: random.Random) -> dict[str, Any]:
     return {name: rng.choice(values) for name, values in CHOICES.items()}
 
 
-def expected_mask(game: Game, actions: str) -> list[int]:
-    """Return the mask that the reference asks for; all ones after the end."""
-    if game.over:
-        return [1] * (FIRST_BOX[actions] + 15)
-    mask = [0] * FIRST_BOX[actions]
-    numbers = numbering_of(actions, game.dice)
-    for kept in game.keeps():
-        mask[numbers[kept]] = 1
-    boxes = game.boxes()
-    return mask + [int(box in boxes) for box in BOXES]
+@cache
+def keeps_mask(dice: reference.Dice, actions: str) -> np.ndarray:
+    """Return the mask of the actions that roll: those that leave some of the dice, by their numbers."""
+    mask = np.zeros(FIRST_BOX[actions], np.int8)
+    mask[[number for kept, number in numbering_of(actions, dice).items() if kept in keeps_of(dice)]] = 1
+    return mask
+
+
+def expected_masks(games: list[Game], actions: str) -> np.ndarray:
+    """Return the masks that the reference asks for; all ones after the end."""
+    first_box = FIRST_BOX[actions]
+    masks = np.ones((len(games), first_box + len(BOXES)), np.int8)
+    for mask, game in zip(masks, games, strict=True):
+        if not game.over:
+            mask[:first_box] = keeps_mask(game.dice, actions) if game.rolls_left else 0
+            boxes = game.boxes()
+            mask[first_box:] = [box in boxes for box in BOXES]
+    return masks
 
 
 def check_equal(name: str, actual: Any, expected: Any, games: list[Game]) -> None:
@@ -65,20 +74,31 @@ def cards_of(game: Game) -> dict[str, list[Any]]:
     }
 
 
-def check_state(batch: Batch, games: list[Game], known: dict[int, tuple[int, dict[str, list[Any]]]]) -> None:
-    """The state of the batch is that of the reference games; `known` holds the cards since their last entry."""
-    for row, game in enumerate(games):
-        if row not in known or known[row][0] != game.slot:
-            known[row] = (game.slot, cards_of(game))
-    for name in ("points", "filled", "basic_total", "total", "kismets_rolled", "armed"):
-        check_equal(name, batch.state.cards[name], [known[row][1][name] for row in range(len(games))], games)
-    state = batch.state.games
-    check_equal("over", state["over"], [game.over for game in games], games)
-    live = [row for row, game in enumerate(games) if not game.over]
-    living = [games[row] for row in live]
-    check_equal("player", state["player"][live], [game.seat for game in living], living)
-    check_equal("roll", state["roll"][live], [ROLL_NUMBER[game.dice] for game in living], living)
-    check_equal("rolls left", state["rolls_left"][live], [game.rolls_left for game in living], living)
+class Expected:
+    """The cards of all games as the fields of CARD; a card is looked at again when its game has moved on a slot."""
+
+    def __init__(self, games: list[Game]) -> None:
+        self.games = games
+        self.slots = [-1] * len(games)
+        self.cards = {name: np.array([values] * len(games)) for name, values in cards_of(games[0]).items()}
+
+    def check(self, batch: Batch) -> None:
+        """The state of the batch is that of the reference games."""
+        games = self.games
+        for row, game in enumerate(games):
+            if self.slots[row] != game.slot:
+                self.slots[row] = game.slot
+                for name, values in cards_of(game).items():
+                    self.cards[name][row] = values
+        for name, values in self.cards.items():
+            check_equal(name, batch.state.cards[name], values, games)
+        state = batch.state.games
+        check_equal("over", state["over"], [game.over for game in games], games)
+        live = [row for row, game in enumerate(games) if not game.over]
+        living = [games[row] for row in live]
+        check_equal("player", state["player"][live], [game.seat for game in living], living)
+        check_equal("roll", state["roll"][live], [ROLL_NUMBER[game.dice] for game in living], living)
+        check_equal("rolls left", state["rolls_left"][live], [game.rolls_left for game in living], living)
 
 
 def play_through(num_games: int, num_players: int, changed: dict[str, Any], seed: int) -> list[Game]:
@@ -91,41 +111,42 @@ def play_through(num_games: int, num_players: int, changed: dict[str, Any], seed
     seeds = [rng.randrange(2**63) for _ in range(num_games)]
     batch.seed(seeds)
     games = [Game(num_players, rules, key_of(seed)) for seed in seeds]
-    known: dict[int, tuple[int, dict[str, list[Any]]]] = {}
+    expected = Expected(games)
     out = batch.deal()
+    expected.check(batch)
     returns = np.zeros((num_games, num_players))
-    check_state(batch, games, known)
+    nothing = [0] * num_players
     while not all(game.over for game in games):
-        check_equal("mask", out.masks, [expected_mask(game, actions) for game in games], games)
+        check_equal("mask", out.masks, expected_masks(games, actions), games)
         numbers, rewards, ended = [], [], []
         for game in games:
-            was_over, before = game.over, game.totals
-            numbers.append(0 if was_over else play(game, choose(game, rng), actions))
-            ended.append(game.over and not was_over)
+            if game.over:
+                numbers.append(0)
+                rewards.append(nothing)
+                ended.append(False)
+                continue
+            numbers.append(play(game, choose(game, rng), actions))
+            ended.append(game.over)
             sizes = [len(card) for card in game.cards]
             assert max(sizes) - min(sizes) <= 1, f"cards with {sizes} filled boxes"
-            paid = game.paid if not was_over else [0] * num_players
-            assert was_over or np.subtract(game.totals, before).tolist() == paid
-            if reward == "final":
-                paid = game.totals if ended[-1] else [0] * num_players
-            elif reward == "win":
-                paid = game.win_shares() if ended[-1] else [0.0] * num_players
-            rewards.append(paid)
+            if reward == "points":
+                rewards.append(game.paid)
+            elif not game.over:
+                rewards.append(nothing)
+            else:
+                rewards.append(game.totals if reward == "final" else game.win_shares())
         out = batch.step(np.array(numbers))
-        if reward == "win":
-            np.testing.assert_allclose(out.rewards, rewards, atol=1e-15)
-        else:
-            check_equal("rewards", out.rewards, rewards, games)
+        np.testing.assert_allclose(out.rewards, rewards, atol=1e-15, err_msg=f"rewards, rules {rules}")
         returns += out.rewards
         check_equal("terminated", out.terminated, ended, games)
         assert not out.truncated.any()
         assert not out.illegal.any()
-        check_state(batch, games, known)
+        expected.check(batch)
         live = [row for row, game in enumerate(games) if not game.over]
+        seats = [games[row].seat for row in live]
         living = [games[row] for row in live]
-        shown = [[game.card.get(box, -1) for box in BOXES] for game in living]
-        check_equal("scorecard shown", out.scorecards[live], shown, living)
-        check_equal("total shown", out.totals[live], [game.totals[game.seat] for game in living], living)
+        check_equal("scorecard shown", out.scorecards[live], expected.cards["points"][live, seats], living)
+        check_equal("total shown", out.totals[live], expected.cards["total"][live, seats], living)
     assert all(len(card) == 15 for game in games for card in game.cards)
     if reward == "win":
         np.testing.assert_allclose(returns.sum(1), 0, atol=1e-12)
