@@ -6,7 +6,7 @@ order of `CardNumbers`; sweeps go from full cards to the empty one, because a tu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from os import cpu_count
 
@@ -19,7 +19,8 @@ from kismet_env.rules import MAX_BASIC_TOTAL, NUM_BASIC_BOXES, NUM_BOXES, SECOND
 from kismet_env.tables import Record
 
 NUM_SETS = 1 << NUM_BOXES
-_PARTS = 16  # jobs of one layer: enough to keep all cores busy to its end
+PARTS = 16
+"""Jobs that a layer is cut into: enough to keep all cores busy to its end."""
 
 Cards = npt.NDArray[np.int64]
 """Cards as rows (filled, basic_total, armed), (C, 3)."""
@@ -70,7 +71,7 @@ class CardNumbers:
     def places(self, cards: Cards) -> npt.NDArray[np.int64]:
         """Return the numbers of cards, (C,) int64; those of full cards mean nothing."""
         filled, basic_total, armed = cards.T
-        return self.starts[armed, filled].astype(np.int64) + self.ranks[filled & BASIC_SECTION, basic_total]
+        return np.asarray(self.starts[armed, filled] + self.ranks[filled & BASIC_SECTION, basic_total], np.int64)
 
     def checked(
         self,
@@ -115,6 +116,25 @@ class CardNumbers:
         places = np.where(is_full, 0, self.places(cards))
         return np.where(is_full, 0.0, values[places]).reshape(shape)
 
+    def layers(self, closed: int = 0) -> Iterator[Cards]:
+        """Yield the cards with 14 boxes filled, then those with 13, and so on: a turn leads to the layer before.
+
+        Cards of the same boxes stand together, armed ones last. With boxes in `closed` (a bit each) only cards that
+        have these filled are visited: the end of a game, or a game of fewer boxes.
+        """
+        sets = np.arange(NUM_SETS)
+        sets = sets[sets & closed == closed]
+        num_filled = (sets[:, None] >> np.arange(NUM_BOXES) & 1).sum(1)
+        for count in range(NUM_BOXES - 1, closed.bit_count() - 1, -1):
+            yield np.concatenate(
+                [
+                    np.stack(np.broadcast_arrays(filled, self._totals[filled & BASIC_SECTION], armed), axis=1)
+                    for filled in sets[num_filled == count]
+                    for armed in (0, 1)
+                    if self.starts[armed, filled] >= 0
+                ]
+            )
+
     def sweep(
         self,
         job: Callable[[Cards], None],
@@ -123,35 +143,18 @@ class CardNumbers:
         closed: int = 0,
         threads: int | None = None,
     ) -> None:
-        """Give `job` all cards, those with more boxes filled first; it hears of many at once, in several threads.
+        """Give `job` all cards, layer by layer, many at once, in several threads; `report` hears the share done.
 
-        Cards with equally many boxes filled do not depend on one another. With boxes in `closed` (a bit each) only
-        cards that have these filled are visited: the end of a game, or a game of fewer boxes. `report` hears the share
-        done.
+        Cards of one layer do not depend on one another; for `closed` see `layers`.
         """
-        sets = np.arange(NUM_SETS)
-        sets = sets[sets & closed == closed]
-        num_filled = (sets[:, None] >> np.arange(NUM_BOXES) & 1).sum(1)
-        done = 1  # the full card
+        layers = list(self.layers(closed))
+        total, done = sum(map(len, layers)), 0
         with ThreadPoolExecutor(threads or cpu_count()) as pool:
-            for count in range(NUM_BOXES - 1, -1, -1):
-                layer = sets[num_filled == count]
-                jobs = [pool.submit(lambda part=layer[part::_PARTS]: self._visit(part, job)) for part in range(_PARTS)]
-                for one in jobs:
-                    one.result()
+            for layer in layers:
+                for _ in pool.map(job, np.array_split(layer, min(PARTS, len(layer)))):
+                    pass
                 done += len(layer)
-                report(done / len(sets))
-
-    def _visit(self, sets: npt.NDArray[np.int64], job: Callable[[Cards], None]) -> None:
-        """Give `job` the cards of these sets of filled boxes, set by set and armed ones last."""
-        rows = [
-            np.stack(np.broadcast_arrays(filled, self._totals[filled & BASIC_SECTION], armed), axis=1)
-            for filled in sets
-            for armed in (0, 1)
-            if self.starts[armed, filled] >= 0
-        ]
-        if rows:
-            job(np.concatenate(rows))
+                report(done / total)
 
 
 def reachable_totals(tables: Record, cap: int) -> npt.NDArray[np.bool_]:

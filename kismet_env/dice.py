@@ -141,6 +141,12 @@ NUM_THROWS = np.array([NUM_FACES ** (NUM_DICE - int(size)) for size in KEEP_SIZE
 """Number of ordered throws of the dice that are not kept; (210,) int64."""
 CAN_KEEP = np.asarray((ROLL_COUNTS[:, None, :] >= KEEP_COUNTS[None, :NUM_REROLL_KEEPS, :]).all(-1), np.bool_)
 """Whether a roll holds the dice of a keep; (252, 210) bool."""
+MOST_KEEPS = 2**NUM_DICE - 1
+"""How many different keeps that leave a die to roll a roll can hold at most: all dice differ."""
+KEEPS_OF_ROLL = np.full((NUM_ROLLS, MOST_KEEPS), -1, np.int16)
+"""The keeps that a roll holds and that leave a die to roll, ascending, then -1; (252, 31) int16."""
+for _roll, _can_keep in enumerate(CAN_KEEP):
+    KEEPS_OF_ROLL[_roll, : _can_keep.sum()] = np.flatnonzero(_can_keep)
 REROLL_PROBABILITY = np.stack(
     [
         np.bincount(ROLLS_AFTER[first : first + throws], minlength=NUM_ROLLS) / throws

@@ -1,0 +1,570 @@
+"""The exact value of a player, without sampling: his expected score, its distribution, and what each action is worth.
+
+It works for every player whose action depends on (filled boxes, Basic total up to the top tier, armed, dice, rolls
+left) alone. Such a player is described by a `TurnPolicy`: how he chooses among the 756 rolls that a card can meet. The
+rest is backward induction as in the solver, with his choices in the place of the best ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kismet_env.cards import PARTS, CardNumbers, Cards, place_of
+from kismet_env.dice import (
+    KEEP_AND_ONE,
+    KEEPS_OF_ROLL,
+    MOST_KEEPS,
+    NUM_FACES,
+    NUM_KEEPS,
+    NUM_REROLL_KEEPS,
+    NUM_ROLLS,
+    ROLL_PROBABILITY,
+    roll_indices,
+)
+from kismet_env.engine import ALL_BOXES, ROLLS_PER_TURN, fill_box, legal_boxes
+from kismet_env.jit import Table, compiled
+from kismet_env.rules import NUM_BOXES, Rules
+from kismet_env.tables import Record, Tables, tables_of
+from kismet_env.turn import TIE, best_box, mean_over_rolls, plan_turn, write_barriers
+
+STYLES = ("best", "epsilon", "boltzmann", "table")
+_BEST, _EPSILON, _BOLTZMANN, _TABLE = range(len(STYLES))
+_MOST_ACTIONS = MOST_KEEPS + NUM_BOXES
+_CARDS_AT_ONCE = 64
+_Common = tuple[Record, int, float, Cards, Table, Table, Table, Table]
+"""Tables, style, strength, cards, worths, choices, starts and ranks: what the kernels have in common."""
+
+
+@dataclass(frozen=True)
+class TurnPolicy:
+    """How a player chooses, as data.
+
+    Attributes:
+        style: "best" plays the action he thinks best, the lowest number among equals; "epsilon" does so but for a
+            share `strength` of the time, when he plays any legal action; "boltzmann" plays each with probability
+            proportional to exp(worth / `strength`); "table" plays what his table says.
+        strength: see above.
+        write_worths: for the first three: what filling each box with each roll is worth to him on each card, from
+            which turn.plan_turn makes the worth of every action; see turn.action_values.
+        write_table: for "table": writes his action for every card, rolls left and roll, [card, left, roll]
+            (C, 3, 252) int64.
+    """
+
+    style: str
+    strength: float = 0.0
+    write_worths: Callable[[Cards, npt.NDArray[np.float64]], None] | None = None
+    write_table: Callable[[Cards, npt.NDArray[np.int64]], None] | None = None
+
+
+class _Plan(NamedTuple):
+    """The turn of one card under a policy, and scratch; means are points still to come, squares their mean square."""
+
+    early: Table  # [box, roll] (15, 252): what is legal, see turn.write_barriers
+    late: Table  # [box, roll] (15, 252)
+    best_early: Table  # [roll] (252,)
+    best_late: Table  # [roll] (252,)
+    roll_worths: Table  # [left, roll] (3, 252): what the player thinks
+    keep_worths: Table  # [left, keep] (3, 462)
+    best: Table  # [keep] (462,)
+    roll_means: Table  # [left, roll] (3, 252): what it brings
+    roll_squares: Table  # [left, roll] (3, 252)
+    keep_means: Table  # [left, keep] (3, 462)
+    keep_squares: Table  # [left, keep] (3, 462)
+    table: Table  # [left, roll] (3, 252): what a player does who draws no lots
+    actions: Table  # (46,): what one who draws lots may do in one decision
+    shares: Table  # (46,): and how probable each of these is
+
+
+@compiled
+def _new_plan() -> _Plan:
+    return _Plan(
+        np.empty((NUM_BOXES, NUM_ROLLS)),
+        np.empty((NUM_BOXES, NUM_ROLLS)),
+        np.empty(NUM_ROLLS),
+        np.empty(NUM_ROLLS),
+        np.empty((ROLLS_PER_TURN, NUM_ROLLS)),
+        np.zeros((ROLLS_PER_TURN, NUM_KEEPS)),
+        np.empty(NUM_KEEPS),
+        np.empty((ROLLS_PER_TURN, NUM_ROLLS)),
+        np.empty((ROLLS_PER_TURN, NUM_ROLLS)),
+        np.zeros((ROLLS_PER_TURN, NUM_KEEPS)),
+        np.zeros((ROLLS_PER_TURN, NUM_KEEPS)),
+        np.empty((ROLLS_PER_TURN, NUM_ROLLS), np.int64),
+        np.empty(_MOST_ACTIONS, np.int64),
+        np.empty(_MOST_ACTIONS),
+    )
+
+
+@compiled
+def write_outcomes(
+    tables: Tables,
+    starts: Table,
+    ranks: Table,
+    means: Table,
+    squares: Table,
+    card: Table,
+    worth: Table,
+    square: Table,
+) -> None:
+    """Write mean and mean square of what filling each open box with each roll brings, points and all that follows.
+
+    `means` and `squares` are those of all cards; `worth` and `square` are [box, roll] (15, 252).
+    """
+    filled, basic_total, armed = card[0], card[1], card[2] != 0
+    for box in range(NUM_BOXES):
+        if filled >> box & 1:
+            continue
+        for roll in range(NUM_ROLLS):
+            points, bonus, filled_after, total_after, armed_after = fill_box(
+                tables, filled, basic_total, armed, roll, box
+            )
+            gain, mean, mean_square = float(points + bonus), 0.0, 0.0
+            if filled_after != ALL_BOXES:
+                place = place_of(starts, ranks, filled_after, total_after, armed_after)
+                mean, mean_square = means[place], squares[place]
+            worth[box, roll] = gain + mean
+            square[box, roll] = gain * gain + 2.0 * gain * mean + mean_square
+
+
+@compiled
+def _write_best(filled: int, wanted: Table, plan: _Plan) -> None:
+    """Write the best action of a thought-out turn for every roll, the lowest number among equals, into plan.table."""
+    roll_worths, keep_worths, table = plan.roll_worths, plan.keep_worths, plan.table
+    for left in range(ROLLS_PER_TURN):
+        barriers = plan.early if left > 0 else plan.late
+        for roll in range(NUM_ROLLS):
+            enough = roll_worths[left, roll] - TIE
+            action = -1
+            if left > 0:
+                for index in range(MOST_KEEPS):
+                    keep = KEEPS_OF_ROLL[roll, index]
+                    if keep < 0:
+                        break
+                    if keep_worths[left, keep] >= enough:
+                        action = keep
+                        break
+            box = 0
+            while action < 0:
+                if not filled >> box & 1 and wanted[box, roll] + barriers[box, roll] >= enough:
+                    action = NUM_REROLL_KEEPS + box
+                box += 1
+            table[left, roll] = action
+
+
+@compiled
+def _choose(
+    style: int,
+    strength: float,
+    filled: int,
+    roll: int,
+    left: int,
+    keep_worths: Table,
+    worth: Table,
+    barriers: Table,
+    actions: Table,
+    shares: Table,
+) -> int:
+    """Write the actions that a player who draws lots may take in one decision and their probabilities, (46,) each.
+
+    Returns how many. `keep_worths` (462,) and `worth` [box, roll] are what he thinks keeps and boxes worth, `barriers`
+    says what is legal (turn.write_barriers).
+    """
+    count = 0
+    if left > 0:
+        for index in range(MOST_KEEPS):
+            keep = KEEPS_OF_ROLL[roll, index]
+            if keep < 0:
+                break
+            actions[count], shares[count] = keep, keep_worths[keep]
+            count += 1
+    for box in range(NUM_BOXES):
+        if not filled >> box & 1 and barriers[box, roll] == 0.0:
+            actions[count], shares[count] = NUM_REROLL_KEEPS + box, worth[box, roll]
+            count += 1
+    highest = shares[0]
+    for index in range(1, count):
+        highest = max(highest, shares[index])
+    if style == _BOLTZMANN:
+        total = 0.0
+        for index in range(count):
+            shares[index] = np.exp((shares[index] - highest) / strength)
+            total += shares[index]
+        for index in range(count):
+            shares[index] /= total
+        return count
+    first = 0
+    while shares[first] < highest - TIE:
+        first += 1
+    for index in range(count):
+        shares[index] = strength / count
+    shares[first] += 1.0 - strength
+    return count
+
+
+@compiled
+def _think(tables: Tables, style: int, card: Table, wanted: Table, choices: Table, plan: _Plan) -> None:
+    """Work out what a player does in his turn on `card`; `wanted` [box, roll] is the worth of its ends to him."""
+    filled = card[0]
+    if style == _TABLE:
+        plan.table[:] = choices
+        return
+    write_barriers(tables, filled, card[2] != 0, plan.early, plan.late)
+    best_box(filled, wanted, plan.early, plan.best_early)
+    best_box(filled, wanted, plan.late, plan.best_late)
+    plan_turn(plan.best_early, plan.best_late, plan.roll_worths, plan.keep_worths, plan.best)
+    if style == _BEST:
+        _write_best(filled, wanted, plan)
+
+
+@compiled
+def _play_turn(
+    style: int, strength: float, filled: int, wanted: Table, worth: Table, square: Table, plan: _Plan
+) -> None:
+    """Work out what a thought-out turn brings, roll by roll; `worth` and `square` are what its ends bring."""
+    table, actions, shares = plan.table, plan.actions, plan.shares  # local: a field of a tuple is counted at every use
+    roll_means, roll_squares = plan.roll_means, plan.roll_squares
+    keep_means, keep_squares = plan.keep_means, plan.keep_squares
+    for left in range(ROLLS_PER_TURN):
+        barriers = plan.early if left > 0 else plan.late
+        keep_worths = plan.keep_worths[left]
+        for roll in range(NUM_ROLLS):
+            if style in (_BEST, _TABLE):
+                action = table[left, roll]
+                if action < NUM_REROLL_KEEPS:
+                    roll_means[left, roll] = keep_means[left, action]
+                    roll_squares[left, roll] = keep_squares[left, action]
+                else:
+                    roll_means[left, roll] = worth[action - NUM_REROLL_KEEPS, roll]
+                    roll_squares[left, roll] = square[action - NUM_REROLL_KEEPS, roll]
+                continue
+            count = _choose(
+                style,
+                strength,
+                filled,
+                roll,
+                left,
+                keep_worths,
+                wanted,
+                barriers,
+                actions,
+                shares,
+            )
+            mean, mean_square = 0.0, 0.0
+            for index in range(count):
+                action, share = actions[index], shares[index]
+                if action < NUM_REROLL_KEEPS:
+                    mean += share * keep_means[left, action]
+                    mean_square += share * keep_squares[left, action]
+                else:
+                    mean += share * worth[action - NUM_REROLL_KEEPS, roll]
+                    mean_square += share * square[action - NUM_REROLL_KEEPS, roll]
+            roll_means[left, roll] = mean
+            roll_squares[left, roll] = mean_square
+        if left + 1 < ROLLS_PER_TURN:
+            mean_over_rolls(roll_means[left], keep_means[left + 1])
+            mean_over_rolls(roll_squares[left], keep_squares[left + 1])
+
+
+@compiled
+def _evaluate(
+    tables_array: Record,
+    style: int,
+    strength: float,
+    cards: Table,
+    wanteds: Table,
+    choices: Table,
+    starts: Table,
+    ranks: Table,
+    means: Table,
+    squares: Table,
+) -> None:
+    """Write mean and mean square of what still comes on `cards` whose successors are known."""
+    tables, plan = tables_array[0], _new_plan()
+    worth, square = np.empty((NUM_BOXES, NUM_ROLLS)), np.empty((NUM_BOXES, NUM_ROLLS))
+    for index in range(len(cards)):
+        card, wanted = cards[index], wanteds[index]
+        write_outcomes(tables, starts, ranks, means, squares, card, worth, square)
+        _think(tables, style, card, wanted, choices[index], plan)
+        _play_turn(style, strength, card[0], wanted, worth, square, plan)
+        mean, mean_square = 0.0, 0.0
+        for roll in range(NUM_ROLLS):
+            mean += ROLL_PROBABILITY[roll] * plan.roll_means[-1, roll]
+            mean_square += ROLL_PROBABILITY[roll] * plan.roll_squares[-1, roll]
+        place = place_of(starts, ranks, card[0], card[1], card[2] != 0)
+        means[place], squares[place] = mean, mean_square
+
+
+@compiled
+def _write_action_values(
+    tables_array: Record,
+    style: int,
+    strength: float,
+    cards: Table,
+    wanteds: Table,
+    choices: Table,
+    starts: Table,
+    ranks: Table,
+    means: Table,
+    squares: Table,
+    rolls: Table,
+    lefts: Table,
+    out: Table,
+) -> None:
+    """Write what each action brings in the decisions (card, roll, rolls left), (C, 225); -inf where illegal."""
+    tables, plan = tables_array[0], _new_plan()
+    worth, square = np.empty((NUM_BOXES, NUM_ROLLS)), np.empty((NUM_BOXES, NUM_ROLLS))
+    for index in range(len(cards)):
+        card, wanted, roll, left = cards[index], wanteds[index], rolls[index], lefts[index]
+        filled = card[0]
+        write_outcomes(tables, starts, ranks, means, squares, card, worth, square)
+        _think(tables, style, card, wanted, choices[index], plan)
+        _play_turn(style, strength, filled, wanted, worth, square, plan)
+        out[index] = -np.inf
+        if left > 0:
+            for keep in KEEPS_OF_ROLL[roll]:
+                if keep >= 0:
+                    out[index, keep] = plan.keep_means[left, keep]
+        boxes = legal_boxes(tables, filled, card[2] != 0, roll, left)
+        for box in range(NUM_BOXES):
+            if boxes >> box & 1:
+                out[index, NUM_REROLL_KEEPS + box] = worth[box, roll]
+
+
+@compiled
+def _end_turn(style: int, strength: float, filled: int, wanted: Table, plan: _Plan, mass: Table, ends: Table) -> None:
+    """Write the probability that a thought-out turn ends by filling a box with a roll, `ends` [box, roll] (15, 252).
+
+    `mass` (2, 462) is scratch: the probability of keeping a keep and of a roll after it.
+    """
+    table, actions, shares = plan.table, plan.actions, plan.shares
+    rolled, kept = mass[0], mass[1]
+    ends[:] = 0.0
+    for roll in range(NUM_ROLLS):
+        rolled[roll] = ROLL_PROBABILITY[roll]
+    for left in range(ROLLS_PER_TURN - 1, -1, -1):
+        barriers = plan.early if left > 0 else plan.late
+        keep_worths = plan.keep_worths[left]
+        kept[:] = 0.0
+        for roll in range(NUM_ROLLS):
+            if rolled[roll] == 0.0:
+                continue
+            if style in (_BEST, _TABLE):
+                action = table[left, roll]
+                if action < NUM_REROLL_KEEPS:
+                    kept[action] += rolled[roll]
+                else:
+                    ends[action - NUM_REROLL_KEEPS, roll] += rolled[roll]
+                continue
+            count = _choose(
+                style,
+                strength,
+                filled,
+                roll,
+                left,
+                keep_worths,
+                wanted,
+                barriers,
+                actions,
+                shares,
+            )
+            for index in range(count):
+                share = rolled[roll] * shares[index]
+                if actions[index] < NUM_REROLL_KEEPS:
+                    kept[actions[index]] += share
+                else:
+                    ends[actions[index] - NUM_REROLL_KEEPS, roll] += share
+        for keep in range(NUM_REROLL_KEEPS):  # die by die: each face of the next one has its sixth
+            for face in range(NUM_FACES):
+                kept[KEEP_AND_ONE[keep, face]] += kept[keep] / NUM_FACES
+        for roll in range(NUM_ROLLS):
+            rolled[roll] = kept[NUM_REROLL_KEEPS + roll]
+
+
+@compiled
+def _distribute(
+    tables_array: Record,
+    style: int,
+    strength: float,
+    cards: Table,
+    wanteds: Table,
+    choices: Table,
+    starts: Table,
+    ranks: Table,
+    rows: Table,
+    after: Table,
+    out: Table,
+) -> None:
+    """Write the distribution of the points still to come on `cards`, out[row, points], from that `after` the turn.
+
+    `rows` [place] says in which row of its layer a card is.
+    """
+    tables, plan = tables_array[0], _new_plan()
+    mass, ends = np.empty((2, NUM_KEEPS)), np.empty((NUM_BOXES, NUM_ROLLS))
+    most = out.shape[1]
+    chance, row_after = np.zeros((2, most)), np.zeros((2, most), np.int64)
+    for index in range(len(cards)):
+        card, wanted = cards[index], wanteds[index]
+        filled, basic_total, armed = card[0], card[1], card[2] != 0
+        _think(tables, style, card, wanted, choices[index], plan)
+        _end_turn(style, strength, filled, wanted, plan, mass, ends)
+        row = rows[place_of(starts, ranks, filled, basic_total, armed)]
+        for points in range(most):
+            out[row, points] = 0.0
+        for box in range(NUM_BOXES):
+            if filled >> box & 1:
+                continue
+            chance[:] = 0.0  # of each gain; gain and `armed` decide the card after it
+            for roll in range(NUM_ROLLS):
+                if ends[box, roll] > 0.0:
+                    points, bonus, filled_after, total_after, armed_after = fill_box(
+                        tables, filled, basic_total, armed, roll, box
+                    )
+                    gain = points + bonus
+                    chance[int(armed_after), gain] += ends[box, roll]
+                    if filled_after != ALL_BOXES:
+                        place = place_of(starts, ranks, filled_after, total_after, armed_after)
+                        row_after[int(armed_after), gain] = rows[place]
+            is_last = filled | 1 << box == ALL_BOXES
+            for arms in range(2):
+                for gain in range(most):
+                    share = chance[arms, gain]
+                    if share > 0.0:
+                        if is_last:
+                            out[row, gain] += share
+                        else:
+                            source = row_after[arms, gain]
+                            for points in range(min(after.shape[1], most - gain)):
+                                out[row, gain + points] += share * after[source, points]
+
+
+class PolicyValue:
+    """What a policy is worth under some rules, exactly; get it from `evaluate`.
+
+    Cards and decisions are given as to `kismet_env.solver.Optimum`.
+    """
+
+    def __init__(
+        self,
+        policy: TurnPolicy,
+        tables: Record,
+        report: Callable[[float], None] = lambda share: None,
+        *,
+        closed: int = 0,
+    ) -> None:
+        self._policy, self._numbers = policy, CardNumbers(tables)
+        self._means = np.zeros(self._numbers.size)
+        self._squares = np.zeros(self._numbers.size)
+        self._numbers.sweep(self._evaluate, report, closed=closed)
+
+    @property
+    def expected_score(self) -> float:
+        """The expected final score from an empty sheet, in points."""
+        return float(self.card_value(0, 0, False))
+
+    @property
+    def score_sd(self) -> float:
+        """The standard deviation of the final score from an empty sheet, in points."""
+        return float(self.card_sd(0, 0, False))
+
+    def card_value(
+        self, filled: npt.ArrayLike, basic_total: npt.ArrayLike, armed: npt.ArrayLike
+    ) -> npt.NDArray[np.float64]:
+        """Return the expected points still to come before the first roll of a turn, (...) float64."""
+        return self._numbers.value(self._means, filled, basic_total, armed)
+
+    def card_sd(
+        self, filled: npt.ArrayLike, basic_total: npt.ArrayLike, armed: npt.ArrayLike
+    ) -> npt.NDArray[np.float64]:
+        """Return the standard deviation of the points still to come before the first roll of a turn, (...) float64."""
+        square = self._numbers.value(self._squares, filled, basic_total, armed)
+        variance = square - self.card_value(filled, basic_total, armed) ** 2
+        return np.sqrt(np.maximum(variance, 0.0))
+
+    def action_values(
+        self,
+        filled: npt.ArrayLike,
+        basic_total: npt.ArrayLike,
+        armed: npt.ArrayLike,
+        dice: npt.ArrayLike,
+        rolls_left: npt.ArrayLike,
+    ) -> npt.NDArray[np.float64]:
+        """Return the expected points still to come after each action if the player plays on, (..., 225) float64.
+
+        -inf where an action is illegal.
+        """
+        rolls, lefts = roll_indices(dice), np.asarray(rolls_left)
+        cards, shape = self._numbers.checked(filled, basic_total, armed, rolls, lefts)
+        rolls = np.ascontiguousarray(np.broadcast_to(rolls, shape).reshape(-1))
+        lefts = np.broadcast_to(lefts, shape).reshape(-1).astype(np.int64)
+        out = np.empty((len(cards), NUM_REROLL_KEEPS + NUM_BOXES))
+
+        def write(part: slice, arguments: _Common) -> None:
+            _write_action_values(*arguments, self._means, self._squares, rolls[part], lefts[part], out[part])
+
+        self._in_parts(cards, write)
+        return out.reshape(*shape, out.shape[1])
+
+    def distribution(
+        self, report: Callable[[float], None] = lambda share: None, *, closed: int = 0, basic_total: int = 0
+    ) -> npt.NDArray[np.float64]:
+        """Return the probability of each number of points still to come from an empty sheet, [points] float64.
+
+        `closed` (a bit per box) and `basic_total`: from a card with these boxes filled instead. Holds a layer of the
+        sweep and the one after it in memory: about 3 GB for a whole game.
+        """
+        numbers = self._numbers
+        rows = np.zeros(numbers.size, np.int32)
+        most = np.sort(numbers.tables["max_points"][0])[::-1]
+        best_bonus = int(numbers.tables["bonus"].max())
+        after = np.zeros((1, 1))
+        layers = list(numbers.layers(closed))
+        for done, layer in enumerate(layers):
+            rows[numbers.places(layer)] = np.arange(len(layer))
+            num_open = done + 1
+            out = np.zeros((len(layer), int(most[:num_open].sum()) + best_bonus + 1))
+
+            def write(part: slice, arguments: _Common, after: Table = after, out: Table = out) -> None:
+                _distribute(*arguments, rows, after, out)
+
+            with ThreadPoolExecutor() as pool:
+                parts = np.array_split(layer, min(len(layer), PARTS))
+                for job in [pool.submit(self._in_parts, part, write) for part in parts]:
+                    job.result()
+            after = out
+            report((done + 1) / len(layers))
+        start = np.array([[closed, basic_total, 0]])
+        return np.asarray(after[rows[numbers.places(start)[0]]])
+
+    def _evaluate(self, cards: Cards) -> None:
+        self._in_parts(cards, lambda part, arguments: _evaluate(*arguments, self._means, self._squares))
+
+    def _in_parts(self, cards: Cards, write: Callable[[slice, _Common], None]) -> None:
+        """Call `write` with parts of `cards` and the arguments that the kernels have in common for each."""
+        worths = np.zeros((_CARDS_AT_ONCE, NUM_BOXES, NUM_ROLLS))
+        choices = np.zeros((_CARDS_AT_ONCE, ROLLS_PER_TURN, NUM_ROLLS), np.int64)
+        policy, numbers = self._policy, self._numbers
+        for first in range(0, len(cards), _CARDS_AT_ONCE):
+            part = slice(first, min(first + _CARDS_AT_ONCE, len(cards)))
+            some = cards[part]
+            if policy.write_worths is not None:
+                policy.write_worths(some, worths[: len(some)])
+            if policy.write_table is not None:
+                policy.write_table(some, choices[: len(some)])
+            style = STYLES.index(policy.style)
+            write(
+                part,
+                (numbers.tables, style, policy.strength, some, worths, choices, numbers.starts, numbers.ranks),
+            )
+
+
+def evaluate(
+    policy: TurnPolicy, rules: Rules | None = None, report: Callable[[float], None] = lambda share: None
+) -> PolicyValue:
+    """Return what `policy` is worth under `rules`, exactly, in about a minute; `report` hears the share done."""
+    return PolicyValue(policy, tables_of(rules or Rules()), report)
