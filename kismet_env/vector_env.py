@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from kismet_env.batch import Batch, Step
-from kismet_env.env import RENDER_MODES, Observation, checked_render_mode, seed_of
+from kismet_env.env import RENDER_MODES, Observation, seed_of
 from kismet_env.position import Position, read_position
 from kismet_env.render.sheet import sheet
 from kismet_env.rules import Rules
@@ -69,7 +69,7 @@ class KismetVectorEnv(VectorEnv[Observation, npt.NDArray[np.int64], npt.NDArray[
         self._set_up(batch, autoreset_mode, render_mode)
 
     def _set_up(self, batch: Batch, autoreset_mode: str | AutoresetMode, render_mode: str | None) -> None:
-        self.render_mode = checked_render_mode(render_mode)
+        self.render_mode = render_mode
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
         self.batch = batch
@@ -209,8 +209,8 @@ class KismetVectorEnv(VectorEnv[Observation, npt.NDArray[np.int64], npt.NDArray[
         return self.batch.position(row)
 
     def render(self) -> tuple[str, ...] | None:
-        """Return the score sheet of every row as text ("ansi"); None without a render mode."""
-        if self.render_mode is None:
+        """Return the score sheet of every row as text ("ansi"); None with any other render mode."""
+        if self.render_mode != "ansi":
             return None
         return tuple(sheet(self.position(row), self.rules) for row in range(self.num_envs))
 

@@ -323,7 +323,6 @@ def test_raise_names_row_and_legal_actions() -> None:
     [
         ({"num_envs": 0}, "num_games=0 is not at least 1"),
         ({"autoreset_mode": "Never"}, "autoreset_mode='Never' is not one of NextStep, SameStep, Disabled"),
-        ({"render_mode": "human"}, "render_mode='human' is not one of ansi or None"),
         ({"observation": "pixels"}, "observation='pixels' is not one of"),
         ({"reward": "win"}, "reward='win' needs opponents"),
     ],
