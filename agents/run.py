@@ -359,7 +359,8 @@ def _plotted(rows: list[dict[str, str]], algorithm: str) -> bytes:
     if len(steps) > 1:
         to_minutes, to_steps = (lambda x: interp(x, steps, minutes)), (lambda x: interp(x, minutes, steps))
         axes.set_xlim(0, steps[-1])
-        steps, minutes = [0.0, *steps], [0.0, *minutes]
+        # on beyond the end, where interp() would put all later minutes into one place
+        steps, minutes = [0.0, *steps, 2 * steps[-1]], [0.0, *minutes, 2 * minutes[-1]]
         axes.secondary_xaxis("top", functions=(to_minutes, to_steps)).set_xlabel("minutes on the clock")
     file = io.BytesIO()
     figure.savefig(file, format="png", dpi=150)
