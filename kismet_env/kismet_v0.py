@@ -8,6 +8,7 @@ Needs PettingZoo (`pip install "kismet-env[multiplayer]"`).
 
 from __future__ import annotations
 
+import copy
 import operator
 from collections.abc import Mapping
 from typing import Any
@@ -27,6 +28,16 @@ except ImportError:
     raise ImportError("kismet_env.kismet_v0 needs PettingZoo: pip install 'kismet-env[multiplayer]'") from None
 
 RENDER_MODES = ("human", "ansi")
+_OF_A_GAME = (  # what PettingZoo has beside the game itself
+    "agents",
+    "agent_selection",
+    "rewards",
+    "_cumulative_rewards",
+    "terminations",
+    "truncations",
+    "infos",
+    "_skip_agent_selection",
+)
 Observation = dict[str, Any]
 """{"observation": ..., "action_mask": int8 (A,)}."""
 
@@ -210,6 +221,21 @@ class KismetAECEnv(AECEnv):  # type: ignore[misc] # PettingZoo ships no types
     def position(self) -> dict[str, Any]:
         """Return the position in the form that `reset(options={"position": ...})` takes."""
         return self.batch.position()
+
+    def save(self) -> dict[str, Any]:
+        """Return the exact state of the game, dice to come and rewards not yet taken included."""
+        return {"batch": self.batch.save(), **{name: copy.deepcopy(getattr(self, name)) for name in _OF_A_GAME}}
+
+    def restore(self, saved: Mapping[str, Any], key: int | None = None) -> None:
+        """Go back to a saved state; `key` replaces the dice to come, all but those on the table.
+
+        A planner must pass one, a new one for each line it tries: without it the dice that will really come are the
+        ones it sees.
+        """
+        self.batch.restore(saved["batch"], key)
+        self._is_seeded = True
+        for name in _OF_A_GAME:
+            setattr(self, name, copy.deepcopy(saved[name]))
 
     def render(self) -> str | None:
         """Return the score sheet and the dice as text ("ansi") or print them ("human")."""

@@ -1,7 +1,7 @@
 """Whole games as readable text: the environment and the reference both tell them exactly as they are written.
 
-Each file of `golden` says in its first line what it is about and in its second which game it is. A changed file is to be
-read turn by turn, never just written anew.
+Each file of `golden` says in its first line what it is about and in its second which game it is. A changed file is to
+be read turn by turn, never just written anew.
 """
 
 import json

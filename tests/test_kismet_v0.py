@@ -1,6 +1,7 @@
 """The PettingZoo environment: PettingZoo's own tests, the reference at every step, turns, rewards, dead steps."""
 
 import copy
+import json
 import pickle
 import random
 import re
@@ -18,7 +19,7 @@ from pettingzoo import AECEnv
 from pettingzoo.test import api_test, render_test, seed_test
 from reference import BOXES, STANDARD
 from reference_game import Game, choose, key_of, play
-from test_engine import expected_mask
+from test_engine import expected_masks
 from test_parity import check_same
 
 import kismet_env
@@ -108,7 +109,7 @@ def test_games_are_those_of_the_reference(num_players: int, reward: str) -> None
             assert paid == pytest.approx(unpaid[game.seat])
             returns[game.seat] += paid
             unpaid[game.seat] = 0
-            np.testing.assert_array_equal(observation["action_mask"], expected_mask(game, "keeps"))
+            np.testing.assert_array_equal(observation["action_mask"], expected_masks([game], "keeps")[0])
             assert tuple(decode(observation["observation"]).dice) == game.dice
             assert info["total"] == game.totals[game.seat]
             assert [env.infos[f"player_{seat}"]["scorecard"].tolist() for seat in range(num_players)] == [
@@ -254,6 +255,44 @@ def test_a_bonus_completed_by_a_forced_zero_waits_for_its_owner() -> None:
     assert env.infos["player_1"]["total"] == 77 + 55
 
 
+SCENARIOS = json.loads((Path(__file__).parent / "scenarios.json").read_text())
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario["id"])
+def test_scenario(scenario: dict[str, Any]) -> None:
+    """Every step of the scenarios: who is selected, what all the cards hold, what everybody is paid in the end."""
+    start = scenario["start"]
+    num_players = len(start["cards"])
+    env = kismet_v0.env(num_players, reward="points", rules=scenario["rules"])
+    env.reset(seed=0, options={"position": {**start, "dice": scenario["steps"][0]["dice"], "rolls_left": 0}})
+    received = [float(env.infos[agent]["total"]) for agent in env.agents]
+    for step in scenario["steps"]:
+        agent = f"player_{step['player']}"
+        assert env.agent_selection == agent
+        received[step["player"]] += env.last()[1]
+        set_dice(env, step["dice"])
+        env.step(210 + Box[step["box"]])
+        cards = [env.infos[agent]["scorecard"] for agent in env.possible_agents]
+        assert cards[step["player"]][Box[step["box"]]] == step["points"]
+        for zero in step["forced_zeros"]:
+            assert cards[zero["player"]][Box[zero["box"]]] == 0
+        assert [int((card >= 0).sum()) for card in cards] == step["filled_after"]
+        if step["next_player"] is not None:
+            assert env.agent_selection == f"player_{step['next_player']}"
+    totals = [env.infos[agent]["total"] for agent in env.possible_agents]
+    assert all(env.terminations.values()) == (scenario["steps"][-1]["next_player"] is None)
+    if all(env.terminations.values()):
+        for agent in env.agent_iter():
+            received[int(agent[-1])] += env.last()[1]
+            env.step(None)
+        assert received == totals
+    assert [{box.name: int(card[box]) for box in Box if card[box] >= 0} for card in cards] == [
+        {box: card[box] for box in BOXES if box in card} for card in scenario["end_cards"]
+    ]
+    if final := scenario["final"]:
+        assert totals == final["total"]
+
+
 # Illegal actions
 
 
@@ -323,6 +362,26 @@ def test_without_a_seed_games_differ_and_a_seed_decides_all_that_follow() -> Non
     assert dice(kismet_v0.env()) != dice(kismet_v0.env())
     one, other = begun(7), begun(7)
     assert dice(one) == dice(other) != dice(one)
+
+
+def test_restore_goes_back_exactly_and_a_key_changes_the_dice_to_come() -> None:
+    env, rng = begun(5, num_players=3, reward="points"), np.random.default_rng(1)
+    for _ in range(20):
+        env.step(a_legal_action(env, rng))
+    saved, seen = env.unwrapped.save(), env.last()
+
+    def line() -> list[Any]:
+        rng, steps = np.random.default_rng(2), []
+        while env.agents:
+            steps.append((env.agent_selection, env.last()[1], env.unwrapped.position()["dice"]))
+            env.step(a_legal_action(env, rng))
+        return steps
+
+    first = line()
+    for key, same in ((None, True), (7, False), (None, True)):
+        env.unwrapped.restore(saved, key)
+        check_same(dict(enumerate(env.last())), dict(enumerate(seen)), "restored")
+        assert (line() == first) == same
 
 
 @pytest.mark.parametrize("how", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["copy", "pickle"])

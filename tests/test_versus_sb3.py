@@ -10,8 +10,14 @@ from sb3_contrib import MaskablePPO
 from stable_baselines3.common.env_checker import check_env
 from stable_baselines3.common.env_util import make_vec_env
 
+from kismet_env import Rules
+from kismet_env.bots.sb3_policy import Sb3Policy
+from kismet_env.match import Match
+from kismet_env.observation import layout_of
 from kismet_env.sb3 import KismetVecEnv
 from kismet_env.versus_env import KismetVersusEnv, KismetVersusVectorEnv
+
+FIRST_BLOCK = layout_of(Rules())
 
 
 class Frozen:
@@ -91,6 +97,19 @@ def test_a_learner_meets_players_and_then_itself() -> None:
     assert env.illegal_actions == 0
     assert model.ep_info_buffer
     assert all(-0.5 <= episode["r"] <= 1 for episode in model.ep_info_buffer)
+
+
+def test_what_was_learned_alone_can_sit_in_any_match() -> None:
+    learned = Sb3Policy(small_learner(KismetVecEnv(4, seed=0)).policy, Rules())
+    match = Match(50, (learned, "greedy", learned), seat="random")
+    match.seed(range(50))
+    seen = match.deal()
+    while not match.over.all():
+        u = match.choice_shares()
+        actions = learned.act(seen.observations, seen.masks, u)
+        np.testing.assert_array_equal(actions, learned.act(seen.observations[:, : FIRST_BLOCK.size], seen.masks, u))
+        seen = match.step(np.where(match.over, 0, actions))
+    assert not seen.illegal.any()
 
 
 def test_a_solitaire_player_has_no_opponents_to_replace() -> None:
