@@ -3,7 +3,7 @@
 Two networks, one for the policy and one for the value, learn from many games side by side. What is added to the
 library's MaskablePPO: learning rate and entropy bonus fall linearly to nothing over the length of the run, in steps
 or in minutes; the masked distribution is computed in a third of the time; and the run can go on after a stop as if
-nothing had been. The environment takes 1 % of the time, the networks' matrix products most of the rest.
+nothing had been. The environment takes 1 % of the time, the networks' matrix products two thirds.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Config:
     checkpoint_minutes: float = 1.0
     """Minutes between two checkpoints, at most so many are lost when the run is killed."""
     threads: int | None = None
-    """Threads of the networks' arithmetic; None: one for each core."""
+    """Threads of the networks' arithmetic; None: one for each core. On a busy machine 1 is faster."""
 
     def __post_init__(self) -> None:
         at_least_1 = ("steps", "num_envs", "rollout_steps", "epochs", "batch_size", "selection_games", "threads")
@@ -132,9 +132,11 @@ def train(config: Config, run: Run) -> None:
             restore(model, env, run.state)
         selection_seconds = last_selection = 0.0
         rollout = config.num_envs * config.rollout_steps
-        while not run.interrupted and (share := run.share_done(model.num_timesteps)) < 1:
-            model.lr_schedule = FloatSchedule(config.learning_rate * (1 - share))
-            model.ent_coef = config.entropy_bonus * (1 - share)
+        is_last = False
+        while not (is_last or run.interrupted):
+            share_left = max(0.0, 1 - run.share_done(model.num_timesteps))
+            model.lr_schedule = FloatSchedule(config.learning_rate * share_left)
+            model.ent_coef = config.entropy_bonus * share_left
             model.ep_info_buffer = None  # begun anew: the games of this rollout
             model.learn(rollout, reset_num_timesteps=False, log_interval=2)  # one rollout, one update; logs nothing
 

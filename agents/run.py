@@ -78,6 +78,7 @@ class Run:
         self._started = self._saved = time.perf_counter()
         self._best: float = checkpoint["best"] if checkpoint else float("-inf")
         self._curve = folder / "curve.csv"
+        self._latest: dict[str, float | None] = {}
 
     @classmethod
     def begin(cls, folder: Path, config: Config, *, overwrite: bool = False) -> Self:
@@ -191,7 +192,8 @@ class Run:
     def record(self, row: Mapping[str, float | None]) -> None:
         """Add a row to the curve and show it; `row` has the same names every time, None where there is no value.
 
-        Its "steps" are the abscissa; "minutes" and "steps_per_second" are added here.
+        "steps", the abscissa, "mean_return" and "selection_score" are among them, in points a game; "minutes" and
+        "steps_per_second" are added here.
         """
         minutes = self.minutes
         steps = int(row["steps"] or 0)
@@ -209,7 +211,8 @@ class Run:
         share = min(1.0, self.share_done(steps))
         told = [f"{steps / 1e6:.2f} M steps", f"{minutes * (1 - share) / share:.1f} minutes left"]
         for name, unit in (("mean_return", "return"), ("selection_score", "selection")):
-            if (value := row.get(name)) is not None:
+            self._latest[name] = row[name] if row[name] is not None else self._latest.get(name)
+            if (value := self._latest[name]) is not None:
                 told.append(f"{unit} {value:.1f}")
         self._progress.update(self._task, completed=share, told=" · ".join(told))
 
