@@ -2,7 +2,7 @@
 
 Two networks, one for the policy and one for the value, learn from many games side by side. What is added to the
 library's MaskablePPO: learning rate and entropy bonus fall linearly to nothing over the length of the run, in steps
-or in minutes; the masked distribution is computed in a third of the time; and the run can go on after a stop as if
+or in minutes; the masked distribution is computed in less than half the time; and the run can go on after a stop as if
 nothing had been. The environment takes 1 % of the time, the networks' matrix products two thirds.
 """
 
