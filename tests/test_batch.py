@@ -109,6 +109,24 @@ def test_deal_keys_begins_the_games_of_the_keys() -> None:
     assert np.array_equal(batch.state.games["roll"], seeded.state.games["roll"])
 
 
+@pytest.mark.parametrize(
+    "position", [None, {"cards": [{"ACES": 3}, {}], "dice": [1, 2, 2, 4, 6]}], ids=["deal", "position"]
+)
+def test_a_new_game_remembers_nothing_of_the_old_one(position: dict[str, Any] | None) -> None:
+    batch, fresh = Batch(3, 2), Batch(3, 2)
+    for array in batch.state:
+        array.view(np.uint8)[...] = 1
+    for each in (batch, fresh):
+        each.seed(range(3))
+        if position is None:
+            each.deal()
+        else:
+            each.deal_positions([position] * 3)
+    for array, as_new in zip(batch.state, fresh.state, strict=True):
+        for name in array.dtype.names or ():
+            assert np.array_equal(array[name], as_new[name]), name
+
+
 def test_nothing_can_be_played_before_a_deal() -> None:
     batch = Batch(2)
     assert batch.state.games["over"].all()
