@@ -210,19 +210,18 @@ class Match(Batch):
         numbers = whole_numbers(actions, len(rows))
         learners, is_over = self.learners, self.state.games["over"]
         going_on = ~learners["told"][rows]
-        plays = going_on & ~is_over[rows]
-        own = super().step(numbers[plays], rows[plays])
-        acted = rows[plays]
+        acted = rows[going_on]
         seats = learners["seat"][acted]
+        own = super().step(numbers[going_on], acted)
         learners["owed"][acted] += own.rewards[np.arange(len(acted)), seats]
         learners["filled"][acted] = self.state.cards["filled"][acted, seats]
         self._let_others_play(acted)
 
         rewards = np.where(going_on, learners["owed"][rows], 0.0)
         truncated, illegal = np.zeros(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
-        truncated[plays], illegal[plays] = own.truncated, own.illegal
+        truncated[going_on], illegal[going_on] = own.truncated, own.illegal
         ended = going_on & is_over[rows]
-        learners["owed"][rows[going_on]] = 0.0
+        learners["owed"][acted] = 0.0
         learners["told"][rows[ended]] = True
         if self._autoreset == "NextStep":
             self.begin(rows[~going_on])

@@ -125,8 +125,8 @@ def test_games_are_those_of_the_reference(num_players: int, reward: str) -> None
             assert list(env.rewards.values()) == pytest.approx(
                 game.paid if reward == "points" else unpaid if game.over else [0] * num_players
             )
-        for _ in range(num_players):
-            seat = int(env.agent_selection[-1])
+        for seat in range(num_players):
+            assert env.agent_selection == f"player_{seat}"
             observation, paid, terminated, truncated, info = env.last()
             assert (terminated, truncated) == (True, False)
             assert info["total"] == game.totals[seat]
@@ -164,6 +164,19 @@ def test_one_player_has_the_game_of_the_solitaire_environment(observation: str, 
             done = terminated or truncated
         aec.step(None)
         assert aec.agents == []
+
+
+def test_nothing_told_is_ever_used_again() -> None:
+    env, rng = begun(2, num_players=2), np.random.default_rng(0)
+    kept, copies = [], []
+    for _ in range(30):
+        kept.append((env.last(), dict(env.infos), dict(env.rewards)))
+        copies.append(copy.deepcopy(kept[-1]))
+        env.step(a_legal_action(env, rng))
+    for (last, infos, rewards), (last_then, infos_then, rewards_then) in zip(kept, copies, strict=True):
+        check_same(dict(enumerate(last)), dict(enumerate(last_then)), "last")
+        check_same(infos, infos_then, "infos")
+        assert rewards == rewards_then
 
 
 def test_everybody_sees_the_table_from_his_own_seat() -> None:

@@ -282,6 +282,16 @@ def test_a_bonus_completed_by_a_forced_zero_comes_with_the_next_step() -> None:
     assert reward == 75
 
 
+def test_what_is_owed_in_a_game_that_is_broken_off_is_never_paid() -> None:
+    victim = {"DEUCES": 8, "TREYS": 12, "FOURS": 16, "FIVES": 20, "SIXES": 24}
+    position = second_kismet(2, victim, ACES=3, DEUCES=6, FLUSH=35)
+    env = KismetVersusEnv((Filler(Box.FOUR_OF_A_KIND),), reward="points")
+    env.reset(seed=0, options={"position": position})
+    _, info = env.reset()
+    _, reward, *_ = env.step(int(np.flatnonzero(info["action_mask"])[0]))
+    assert reward == 0
+
+
 def test_opponents_play_to_the_end_after_the_learners_last_decision() -> None:
     cards = [{box.name: 0 for box in Box if box not in (Box.YARBOROUGH, Box.KISMET)} for _ in range(3)]
     cards[0]["KISMET"] = 0
