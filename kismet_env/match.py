@@ -20,8 +20,9 @@ from kismet_env.jit import Table, compiled
 from kismet_env.position import Position
 from kismet_env.rules import NUM_BOXES, Rules
 
-Opponents = Sequence[str | Player]
-"""Who plays against the learner: names for `bots.make` or player objects, the first sits on the learner's left."""
+Opponents = Sequence[str | Player] | Player
+"""Who plays against the learner: names for `bots.make` or player objects, the first sits on the learner's left; one alone
+need not be in a list."""
 
 LEARNER = np.dtype(
     [
@@ -279,8 +280,9 @@ def _draw_seats(games: Table, rows: Table, num_players: int, seats: Table) -> No
 
 
 def _listed(opponents: Opponents) -> tuple[str | Player, ...]:
-    """Return the opponents as a tuple; a single name is one opponent."""
-    return (opponents,) if isinstance(opponents, str) else tuple(opponents)
+    if isinstance(opponents, str) or not isinstance(opponents, Sequence):
+        return (opponents,)
+    return tuple(opponents)
 
 
 def _player(opponent: str | Player, rules: Rules) -> Player:

@@ -515,6 +515,7 @@ def test_what_are_no_actions_is_refused(actions: Any) -> None:
         ({"seat": 2}, "seat=2 is not one of 0, 1 or 'random'"),
         ({"seat": "first"}, "seat='first' is not one of 0, 1 or 'random'"),
         ({"reward": "score"}, "reward='score' is not one of points, final, win"),
+        ({"opponents": 7}, "opponent 7 is neither a name nor a player with act(observations, masks, u)"),
         ({"opponents": (7,)}, "opponent 7 is neither a name nor a player with act(observations, masks, u)"),
         ({"autoreset_mode": "Never"}, "autoreset_mode='Never' is not one of NextStep, SameStep, Disabled"),
     ],
@@ -524,8 +525,9 @@ def test_a_wrong_argument_names_the_valid_ones(wrong: dict[str, Any], message: s
         KismetVersusVectorEnv(2, **wrong)
 
 
-def test_one_name_is_one_opponent() -> None:
-    assert KismetVersusEnv("greedy").batch.opponents == ("greedy",)
+@pytest.mark.parametrize("one", ["greedy", Hunter()])
+def test_one_alone_is_one_opponent(one: Any) -> None:
+    assert KismetVersusEnv(one).batch.opponents == (one,)
 
 
 def test_some_rows_of_a_match_step_alone() -> None:
