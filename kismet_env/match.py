@@ -21,8 +21,7 @@ from kismet_env.position import Position
 from kismet_env.rules import NUM_BOXES, Rules
 
 Opponents = Sequence[str | Player] | Player
-"""Who plays against the learner: names for `bots.make` or player objects, the first sits on the learner's left; one alone
-need not be in a list."""
+"""Who plays against the learner, from its left: names for `bots.make` or player objects; one may stand alone."""
 
 LEARNER = np.dtype(
     [
