@@ -25,7 +25,7 @@ Pieces = dict[str, list[float]]
 
 
 def random_games(observation: str, num_players: int, rules: dict[str, Any], count: int = 40) -> Batch:
-    """Return games some random moves after random partly filled cards."""
+    """Return games some random moves after random partly filled cards; in one of eight lies a second Kismet."""
     rng = np.random.default_rng(count + num_players)
     batch = Batch(count, num_players, rules=rules, observation=observation, start="uniform")
     batch.seed(range(count))
@@ -38,6 +38,9 @@ def random_games(observation: str, num_players: int, rules: dict[str, Any], coun
             array[stays] = old[stays]
         masks = batch.look().masks
     assert not batch.state.games["over"].any()
+    kismet = 50 if rules.get("kismet_score") == "flat_50" else 65
+    joker = {"cards": [{"SIXES": 12, "KISMET": kismet}] * num_players, "dice": [4] * 5}
+    batch.deal_positions([joker] * count, np.arange(count) % 8 == 0)
     return batch
 
 
