@@ -27,8 +27,8 @@ def main() -> None:
     print(f"\n{'learner steps a CPU second':50}{'measured':>12}{'target':>12}")
     for opponents, rows, target in MATCHES:
         env = KismetVersusVectorEnv(rows, opponents, autoreset_mode="SameStep")
-        what = f"{rows:,} rows against {', '.join(opponents)}"
-        print(f"{what:50}{steps_a_second(env, SECONDS):>12,.0f}{target or '':>12}", flush=True)
+        what = f"{rows:,} rows against {len(opponents)} x {opponents[0]}"
+        print(f"{what:50}{steps_a_second(env, SECONDS):>12,.0f}{f'{target:,}' if target else '':>12}", flush=True)
 
 
 if __name__ == "__main__":
