@@ -410,7 +410,12 @@ class Batch:
         `only` (n,): look at these rows, and the Step has one entry for each of them. `seats` (n,): see with the eyes of
         these players instead of those to move; the masks of players who have to wait are all zeros.
         """
-        return self._call(self.all_rows if only is None else only, _NO_ACTIONS, _TO_MOVE if seats is None else seats)
+        rows = self._rows(only)
+        if seats is None:
+            return self._call(rows, _NO_ACTIONS, _TO_MOVE)
+        if seats.shape != rows.shape or seats.min(initial=0) < 0 or seats.max(initial=0) >= self.num_players:
+            raise ValueError(f"seats {seats} are not one from 0 to {self.num_players - 1} for each of {len(rows)} rows")
+        return self._call(rows, _NO_ACTIONS, seats)
 
     def step(self, actions: npt.ArrayLike, only: Rows | None = None) -> Step:
         """Play one action (N,) in every row; rows of games that are over ignore theirs.
@@ -419,8 +424,16 @@ class Batch:
         Raises ValueError, and changes nothing, for numbers outside the action space, and under "raise" for an illegal
         action, naming the legal ones.
         """
-        rows = self.all_rows if only is None else only
+        rows = self._rows(only)
         return self._call(rows, whole_numbers(actions, len(rows)), _TO_MOVE)
+
+    def _rows(self, only: Rows | None) -> Rows:
+        """Return the rows meant by `only`; ValueError for numbers of no row, which a kernel would follow anywhere."""
+        if only is None:
+            return self.all_rows
+        if only.ndim != 1 or only.min(initial=0) < 0 or only.max(initial=0) >= self.num_games:
+            raise ValueError(f"only={only} are not numbers of rows from 0 to {self.num_games - 1}")
+        return only
 
     def _call(self, rows: Rows, actions: npt.NDArray[np.int64], seats: npt.NDArray[np.int64]) -> Step:
         n = len(rows)
@@ -457,7 +470,7 @@ class Batch:
 
         See engine.choice_share.
         """
-        rows = self.all_rows if only is None else only
+        rows = self._rows(only)
         shares = np.empty(len(rows))
         _choice_shares(*self.state, rows, shares)
         return shares

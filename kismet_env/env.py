@@ -64,7 +64,7 @@ class KismetEnv(gym.Env[Observation, Any]):
 
     ## Rewards
     `reward="points"`: the points of the step, the bonus included when the sixth Basic box is filled, so the return
-    from an empty sheet is the final score. `"final"`: the sum of these, at the end.
+    from an empty sheet is the final score. `"final"`: the sum of these, when the last box is filled.
 
     An illegal action brings -1 and changes nothing; the 100th truncates the episode (`illegal_action="penalty"`). With
     `"terminate"` the first one brings -1 and ends it, with `"raise"` it is a ValueError that names the legal actions.

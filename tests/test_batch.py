@@ -454,3 +454,21 @@ def test_a_negative_seed_is_refused_and_changes_nothing() -> None:
     with pytest.raises(ValueError, match="seed -1 is negative"):
         batch.seed([3, -1])
     assert same(batch.state, before)
+
+
+def test_rows_and_seats_that_do_not_exist_are_refused() -> None:
+    batch = Batch(3, 2)
+    batch.seed(range(3))
+    batch.deal()
+    before = batch.save()
+    for only in (np.array([3]), np.array([-1]), np.array([[0]])):
+        with pytest.raises(ValueError, match="rows from 0 to 2"):
+            batch.step(np.zeros(len(only), np.int64), only=only)
+        with pytest.raises(ValueError, match="rows from 0 to 2"):
+            batch.look(only=only)
+        with pytest.raises(ValueError, match="rows from 0 to 2"):
+            batch.choice_shares(only=only)
+    for seats in (np.array([0, 1, 2]), np.array([0, -1, 0]), np.array([0])):
+        with pytest.raises(ValueError, match="one from 0 to 1 for each of 3 rows"):
+            batch.look(seats=seats)
+    assert all(np.array_equal(mine, old) for mine, old in zip(batch.state, before, strict=True))
