@@ -10,7 +10,8 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -83,4 +84,27 @@ def load_array(path: Path, about: Mapping[str, str]) -> npt.NDArray[Any]:
     return array
 
 
-_DTYPES = {"F64": np.float64, "U16": np.uint16}
+def kept(kind: str, about: Mapping[str, str], make: Callable[[], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Return the array of this `kind` that is `about` the same from the cache, or what `make` returns, put there.
+
+    A damaged file is made anew with a warning; where the cache cannot be written the array stays in memory, also with
+    a warning. Many processes may ask at once.
+    """
+    name = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
+    path = cache_root() / kind / f"{name}.safetensors"
+    try:
+        return load_array(path, about)
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError) as error:
+        warnings.warn(f"{error}; solving anew", stacklevel=_WHO_ASKED)
+    array = make()
+    try:
+        save_array(path, array, about)
+    except OSError as error:
+        warnings.warn(f"cannot keep the {kind} in {path.parent}: {error}; it stays in memory", stacklevel=_WHO_ASKED)
+    return array
+
+
+_WHO_ASKED = 4  # calls up from here: whoever asked the module that keeps something
+_DTYPES = {"F64": np.float64, "U8": np.uint8, "U16": np.uint16}

@@ -105,7 +105,7 @@ class CardNumbers:
 
     def value(
         self,
-        values: npt.NDArray[np.float64],
+        values: npt.NDArray[np.float64] | npt.NDArray[np.uint16],
         filled: npt.ArrayLike,
         basic_total: npt.ArrayLike,
         armed: npt.ArrayLike,

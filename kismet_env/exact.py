@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -462,6 +463,12 @@ class PolicyValue:
         self._squares = np.zeros(self._numbers.size)
         self._numbers.sweep(self._evaluate, report, closed=closed)
 
+    @cached_property
+    def card_sds(self) -> npt.NDArray[np.float64]:
+        """The standard deviations of all cards, in the order of CardNumbers."""
+        sds: npt.NDArray[np.float64] = np.sqrt(np.maximum(self._squares - self._means**2, 0.0))
+        return sds
+
     @property
     def expected_score(self) -> float:
         """The expected final score from an empty sheet, in points."""
@@ -482,9 +489,7 @@ class PolicyValue:
         self, filled: npt.ArrayLike, basic_total: npt.ArrayLike, armed: npt.ArrayLike
     ) -> npt.NDArray[np.float64]:
         """Return the standard deviation of the points still to come before the first roll of a turn, (...) float64."""
-        square = self._numbers.value(self._squares, filled, basic_total, armed)
-        variance = square - self.card_value(filled, basic_total, armed) ** 2
-        return np.sqrt(np.maximum(variance, 0.0))
+        return self._numbers.value(self.card_sds, filled, basic_total, armed)
 
     def action_values(
         self,

@@ -7,10 +7,9 @@ of the card after it. Boxes are filled by the engine's own `fill_box`; no rule i
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sys
-import warnings
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -21,10 +20,11 @@ import numpy.typing as npt
 
 from kismet_env import turn
 from kismet_env.actions import actions_of
-from kismet_env.cache import cache_root, load_array, save_array
+from kismet_env.cache import kept
 from kismet_env.cards import CardNumbers, Cards, place_of
 from kismet_env.dice import NUM_KEEPS, NUM_ROLLS, ROLL_PROBABILITY, roll_indices
 from kismet_env.engine import ALL_BOXES, ROLLS_PER_TURN, fill_box
+from kismet_env.exact import PolicyValue, TurnPolicy
 from kismet_env.jit import Table, compiled
 from kismet_env.rules import NUM_BOXES, Rules
 from kismet_env.starts import card_distribution, open_boxes_of
@@ -32,6 +32,7 @@ from kismet_env.tables import Record, Tables, tables_of
 from kismet_env.turn import best_box, plan_turn, write_barriers
 
 _FORMAT = "2"  # of the values on disk: raised whenever their order or meaning changes
+_SD_FORMAT = "1"  # the same for standard deviations
 
 
 @compiled
@@ -113,6 +114,37 @@ class Explanation(NamedTuple):
         return "\n".join([title, f"{'action':{width}} {'points':>8} {'loss':>6}", *rows])
 
 
+class Sds(NamedTuple):
+    """The standard deviations of optimal play, in points."""
+
+    score: float
+    step: float
+    codes: npt.NDArray[np.uint16]  # (size,): those of all cards, in the order of CardNumbers, counted in steps
+
+    @classmethod
+    def of(cls, value: PolicyValue) -> Sds:
+        """Return those of `value`."""
+        step = float(value.card_sds.max()) / np.iinfo(np.uint16).max
+        return cls(value.score_sd, step, np.rint(value.card_sds / step).astype(np.uint16))
+
+    def packed(self) -> npt.NDArray[np.uint8]:
+        """Return them as bytes, so few that values and standard deviations together take little room on disk."""
+        rises = np.diff(self.codes, prepend=np.uint16(0))  # modulo 2**16; most are small: worth compressing
+        high_and_low = np.ascontiguousarray(rises.view(np.uint8).reshape(-1, 2).T)
+        return np.frombuffer(np.array(self[:2]).tobytes() + zlib.compress(high_and_low.data), np.uint8)
+
+    @classmethod
+    def unpacked(cls, packed: npt.NDArray[np.uint8]) -> Sds:
+        """Return those that were `packed`."""
+        score, step = packed[:_TWO_FLOATS].view(np.float64).tolist()
+        high_and_low = np.frombuffer(zlib.decompress(packed[_TWO_FLOATS:].data), np.uint8).reshape(2, -1)
+        rises = np.ascontiguousarray(high_and_low.T).view(np.uint16)[:, 0]
+        return cls(score, step, rises.cumsum(dtype=np.uint16))
+
+
+_TWO_FLOATS = 2 * np.dtype(np.float64).itemsize
+
+
 class Optimum:
     """The truth about solitaire Kismet under one set of rules; get it from `solve`.
 
@@ -129,6 +161,7 @@ class Optimum:
             raise ValueError(f"{values.shape} values are not the {self._numbers.size} of these rules")
         self._values = values.view()
         self._values.flags.writeable = False
+        self._sds: Sds | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel to another process as a question: the cache there has the answer."""
@@ -147,6 +180,34 @@ class Optimum:
         The Basic bonus is among them until the sixth Basic box is filled. A full card (32767) is worth 0.
         """
         return self._numbers.value(self._values, filled, basic_total, armed)
+
+    @property
+    def score_sd(self) -> float:
+        """The standard deviation of the final score of optimal play from an empty sheet, in points.
+
+        See `prepare_sds`.
+        """
+        return self.prepare_sds().score
+
+    def card_sd(
+        self, filled: npt.ArrayLike, basic_total: npt.ArrayLike, armed: npt.ArrayLike
+    ) -> npt.NDArray[np.float64]:
+        """Return the standard deviation of what `card_value` is the mean of, (...) float64.
+
+        Rounded to a 65535th of the largest one, less than a thousandth of a point under the standard rules; see
+        `prepare_sds`.
+        """
+        sds = self.prepare_sds()
+        return self._numbers.value(sds.codes, filled, basic_total, armed) * sds.step
+
+    def prepare_sds(self, progress: bool = False) -> Sds:
+        """Work out the standard deviations of all cards, or load them from the cache: see `exact` and `solve`.
+
+        Their first use does so by itself. It takes about a minute of a core, once for each set of rules.
+        """
+        if self._sds is None:
+            self._sds = cached_sds(self, progress)
+        return self._sds
 
     def write_worths(self, cards: Cards, worths: npt.NDArray[np.float64]) -> None:
         """Write what filling each box with each roll is worth on each of `cards`; see turn.action_values."""
@@ -269,26 +330,28 @@ _solved: dict[Rules, Optimum] = {}
 
 def cached_values(rules: Rules, progress: bool = False) -> npt.NDArray[np.float64]:
     """Return what `solve` makes an Optimum of: the values on disk, or new ones that are put there."""
-    about = {"format": _FORMAT, "rules": json.dumps(asdict(rules))}
-    name = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
-    path = cache_root() / "optimum" / f"{name}.safetensors"
-    try:
-        return load_array(path, about)
-    except FileNotFoundError:
-        pass
-    except (OSError, ValueError) as error:
-        warnings.warn(f"{error}; solving anew", stacklevel=3)
-    with _bar(progress) as report:
-        values = solve_values(tables_of(rules), report)
-    try:
-        save_array(path, values, about)
-    except OSError as error:
-        warnings.warn(f"cannot keep the optimum in {path.parent}: {error}; it stays in memory", stacklevel=3)
-    return values
+
+    def values() -> npt.NDArray[np.float64]:
+        with _bar(progress) as report:
+            return solve_values(tables_of(rules), report)
+
+    return kept("optimum", {"format": _FORMAT, "rules": json.dumps(asdict(rules))}, values)
+
+
+def cached_sds(optimum: Optimum, progress: bool = False) -> Sds:
+    """Return the standard deviations of `optimum`: those on disk, or new ones that are put there."""
+
+    def packed() -> npt.NDArray[np.uint8]:
+        policy = TurnPolicy("best", write_worths=optimum.write_worths)
+        with _bar(progress, "spread") as report:
+            return Sds.of(PolicyValue(policy, tables_of(optimum.rules), report)).packed()
+
+    about = {"format": _SD_FORMAT, "sd of": json.dumps(asdict(optimum.rules))}
+    return Sds.unpacked(kept("optimum", about, packed))
 
 
 @contextmanager
-def _bar(progress: bool) -> Iterator[Callable[[float], None]]:
+def _bar(progress: bool, doing: str = "solving") -> Iterator[Callable[[float], None]]:
     """Show a bar of the share done on a terminal's error output, where `progress` is wished for."""
     if not (progress and sys.stderr.isatty()):
         yield lambda share: None
@@ -296,7 +359,7 @@ def _bar(progress: bool) -> Iterator[Callable[[float], None]]:
 
     def report(share: float) -> None:
         done = round(40 * share)
-        print(f"\rsolving [{'#' * done}{'.' * (40 - done)}] {share:4.0%}", end="", file=sys.stderr, flush=True)
+        print(f"\r{doing} [{'#' * done}{'.' * (40 - done)}] {share:4.0%}", end="", file=sys.stderr, flush=True)
 
     report(0.0)
     try:
