@@ -15,14 +15,14 @@ from kismet_env.bots.boltzmann import Boltzmann
 from kismet_env.bots.epsilon import Epsilon
 from kismet_env.bots.greedy import Greedy
 from kismet_env.bots.optimal import Optimal
-from kismet_env.bots.player import MostProbable, Player, StochasticPlayer
+from kismet_env.bots.player import MostProbable, Player, StochasticPlayer, TurnPlayer
 from kismet_env.bots.random import Random
 from kismet_env.bots.rule_based import RuleBased
 from kismet_env.bots.sb3_policy import load_sb3
 from kismet_env.bots.turn_greedy import TurnGreedy
 from kismet_env.rules import Rules
 
-__all__ = ["GRADED", "PLAYERS", "Player", "StochasticPlayer", "make"]
+__all__ = ["GRADED", "PLAYERS", "Player", "StochasticPlayer", "TurnPlayer", "make"]
 
 PLAYERS: dict[str, Callable[[Rules], Player]] = {
     "random": Random,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from kismet_env.bots.optimal import Optimal
 from kismet_env.bots.player import Masks, Observations, StochasticPlayer
+from kismet_env.exact import TurnPolicy
 from kismet_env.rules import Rules
 
 
@@ -31,3 +33,7 @@ class Boltzmann(StochasticPlayer):
         weights = np.exp((values - values.max(1, keepdims=True)) / self._temperature)
         shares: npt.NDArray[np.float64] = weights / weights.sum(1, keepdims=True)
         return shares
+
+    def turn_policy(self) -> TurnPolicy:
+        """Return how he chooses."""
+        return replace(self._optimal.turn_policy(), style="boltzmann", strength=self._temperature)

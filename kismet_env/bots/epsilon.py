@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
 from kismet_env.bots.optimal import Optimal
 from kismet_env.bots.player import Masks, Observations, StochasticPlayer
+from kismet_env.exact import TurnPolicy
 from kismet_env.rules import Rules
 
 
@@ -28,3 +31,7 @@ class Epsilon(StochasticPlayer):
         shares: npt.NDArray[np.float64] = self._epsilon * masks / masks.sum(1, dtype=np.float64, keepdims=True)
         shares[np.arange(len(masks)), self._optimal.act(observations, masks)] += 1 - self._epsilon
         return shares
+
+    def turn_policy(self) -> TurnPolicy:
+        """Return how he chooses."""
+        return replace(self._optimal.turn_policy(), style="epsilon", strength=self._epsilon)

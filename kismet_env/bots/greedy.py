@@ -8,11 +8,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from kismet_env.bots.player import Actions, Masks, Observations, Shares
-from kismet_env.dice import NUM_DICE, NUM_FACES, NUM_REROLL_KEEPS, ROLL_COUNTS, keep_index, roll_indices
-from kismet_env.engine import fill_box, legal_boxes
+from kismet_env.dice import NUM_DICE, NUM_FACES, NUM_REROLL_KEEPS, NUM_ROLLS, ROLL_COUNTS, keep_index, roll_indices
+from kismet_env.engine import ROLLS_PER_TURN, fill_box, legal_boxes
+from kismet_env.exact import TurnPolicy
 from kismet_env.jit import Table, compiled
 from kismet_env.observation import decode
 from kismet_env.rules import NUM_BOXES, Box, Rules
@@ -38,6 +41,20 @@ class Greedy:
         actions = np.empty(len(observations), np.int64)
         _choose_all(self._tables, *decision[:3], roll_indices(decision.dice), decision.rolls_left, actions)
         return actions
+
+    def turn_policy(self) -> TurnPolicy:
+        """Return how he chooses."""
+        return TurnPolicy("table", write_table=partial(_write_table, self._tables))
+
+
+@compiled
+def _write_table(tables_array: Record, cards: Table, table: Table) -> None:
+    """Write the action on each card, [card, rolls left, roll]."""
+    for index in range(len(cards)):
+        filled, basic_total, armed = cards[index, 0], cards[index, 1], cards[index, 2] != 0
+        for left in range(ROLLS_PER_TURN):
+            for roll in range(NUM_ROLLS):
+                table[index, left, roll] = _choose(tables_array[0], filled, basic_total, armed, roll, left)
 
 
 @compiled

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from kismet_env.actions import actions_of
 from kismet_env.bots.player import Actions, Masks, Observations, Shares
 from kismet_env.engine import ALL_BOXES
+from kismet_env.exact import TurnPolicy
 from kismet_env.observation import decode
 from kismet_env.rules import Rules
 from kismet_env.solver import solve
@@ -36,3 +37,7 @@ class Optimal:
     def act(self, observations: Observations, masks: Masks, u: Shares | None = None) -> Actions:
         """Return the best action for every row."""
         return best_actions(self.action_values(observations))
+
+    def turn_policy(self) -> TurnPolicy:
+        """Return how he chooses."""
+        return TurnPolicy("best", write_worths=self._optimum.write_worths)

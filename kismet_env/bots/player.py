@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from kismet_env.dice import roll_indices
+from kismet_env.exact import TurnPolicy
 from kismet_env.observation import decode
 from kismet_env.tables import Record
 from kismet_env.turn import action_values
@@ -29,6 +30,15 @@ class Player(Protocol):
 
     def act(self, observations: Observations, masks: Masks, u: Shares | None = None) -> Actions:
         """Return an action for every row; who draws lots draws with `u`, so that a row does not depend on others."""
+        ...
+
+
+@runtime_checkable
+class TurnPlayer(Protocol):
+    """A player who can say as data how he chooses, so that his value can be worked out; see `kismet_env.exact`."""
+
+    def turn_policy(self) -> TurnPolicy:
+        """Return how he chooses."""
         ...
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kismet_env.bots.player import Masks, Observations, StochasticPlayer
+from kismet_env.exact import TurnPolicy
 from kismet_env.rules import Rules
 
 
@@ -19,3 +20,7 @@ class Random(StochasticPlayer):
         """Return 1 / (number of legal actions) where an action is legal, (N, A)."""
         shares: npt.NDArray[np.float64] = masks / masks.sum(1, dtype=np.float64, keepdims=True)
         return shares
+
+    def turn_policy(self) -> TurnPolicy:
+        """Return how he chooses."""
+        return TurnPolicy("epsilon", 1.0)

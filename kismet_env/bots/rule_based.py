@@ -16,6 +16,7 @@ other rules the advice stays sensible, but the numbers are not adapted.
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,7 @@ import numpy.typing as npt
 from kismet_env.bots.player import Actions, Masks, Observations, Shares, turn_values
 from kismet_env.dice import NUM_ROLLS
 from kismet_env.engine import BASIC_SECTION, count_boxes, fill_box
+from kismet_env.exact import TurnPolicy
 from kismet_env.jit import Table, compiled
 from kismet_env.rules import NUM_BASIC_BOXES, NUM_BOXES, Box, Rules
 from kismet_env.tables import Record, Tables, tables_of
@@ -57,17 +59,19 @@ class RuleBased:
 
     def __init__(self, rules: Rules) -> None:
         self._tables = tables_of(rules)
-        self._pars = np.array([PAR[box] for box in Box])
+        self._write_worths = partial(_write_worths, self._tables, np.array([PAR[box] for box in Box]))
 
     def action_values(self, observations: Observations) -> npt.NDArray[np.float64]:
         """Return what each action is worth by the rules of thumb, in points above par, (N, 225); -inf where illegal."""
-        return turn_values(
-            observations, self._tables, lambda cards, worths: _write_worths(self._tables, self._pars, cards, worths)
-        )
+        return turn_values(observations, self._tables, self._write_worths)
 
     def act(self, observations: Observations, masks: Masks, u: Shares | None = None) -> Actions:
         """Return the best action for every row."""
         return best_actions(self.action_values(observations))
+
+    def turn_policy(self) -> TurnPolicy:
+        """Return how he chooses."""
+        return TurnPolicy("best", write_worths=self._write_worths)
 
 
 @compiled

@@ -14,6 +14,7 @@ from kismet_env.bots.plan_book import PlanBook
 from kismet_env.bots.player import Actions, Masks, Observations, Shares, turn_values
 from kismet_env.dice import NUM_ROLLS, roll_indices
 from kismet_env.engine import BASIC_SECTION, fill_box
+from kismet_env.exact import TurnPolicy
 from kismet_env.jit import Table, compiled
 from kismet_env.observation import decode
 from kismet_env.rules import NUM_BOXES, Rules
@@ -39,6 +40,10 @@ class TurnGreedy:
         is_last = open_basic & open_basic - 1 == 0  # else the Basic total matters to nobody who looks at one turn
         cards = np.stack([filled, np.where(is_last, basic_total, 0), armed], axis=1)
         return self._book.actions(cards, roll_indices(dice), rolls_left)
+
+    def turn_policy(self) -> TurnPolicy:
+        """Return how he chooses."""
+        return TurnPolicy("best", write_worths=self._write_worths)
 
 
 @compiled
