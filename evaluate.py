@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
@@ -13,13 +14,15 @@ from typing import Annotated, Any
 import tyro
 from rich import box
 from rich.console import Console
+from rich.progress import Progress, TaskID
 from rich.table import Table
 
-from kismet_env.bots import make
+from kismet_env.bots import Player, TurnPlayer, make
 from kismet_env.command_line import check_writable, progress_bar, refusing, run, write_whole
 from kismet_env.dice import hash_words
-from kismet_env.evaluation import Games, play, summarise
+from kismet_env.evaluation import YARDSTICK, Games, Regrets, exact, play, summarise, yardstick
 from kismet_env.rules import SUITE, Rules
+from kismet_env.solver import solve
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,12 @@ class Config:
     json: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """Where to write the report."""
     plots: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
-    """Folder for the plots scores.png and boxes.png."""
+    """Folder for the plots scores.png, boxes.png and regret.png."""
+    optimum: bool = True
+    """Hold every decision against the exact optimum: regret, and means without the luck of the dice. The first time
+    under some rules takes one to two minutes. Without it: a quick look at the scores."""
+    exact: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Work out the exact expected scores too, one to two minutes a player: for all players but networks."""
     processes: int = 1
     """How many processes play; the results are the same for any number."""
     trust: tyro.conf.FlagCreatePairsOff[bool] = False
@@ -50,14 +58,31 @@ def main(config: Config) -> None:
     with refusing():
         _check(config)
         players = {name: make(name, config.rules, trust=config.trust) for name in config.names}
-    results = {}
+        if config.exact:
+            _check_exact(players)
+    watcher = None
+    if config.optimum:
+        optimum = solve(config.rules, progress=True)
+        optimum.prepare_sds(progress=True)
+        watcher = partial(Regrets, optimum)
+    results, exact_values = {}, {}
     with progress_bar() as bar:
+        if config.optimum:
+            yardstick(config.rules, _teller(bar, f"{YARDSTICK}, exactly"))
         for name, player in players.items():
-            advance = partial(bar.advance, bar.add_task(name, total=config.games))
             results[name] = play(
-                player, config.games, seed=config.seed, rules=config.rules, processes=config.processes, report=advance
+                player,
+                config.games,
+                seed=config.seed,
+                rules=config.rules,
+                processes=config.processes,
+                watcher=watcher,
+                report=partial(bar.advance, bar.add_task(name, total=config.games)),
             )
-    report = summarise(results, seed=config.seed, rules=config.rules)
+        if config.exact:
+            for name, player in players.items():
+                exact_values[name] = exact(player, config.rules, _teller(bar, f"{name}, exactly"))
+    report = summarise(results, seed=config.seed, rules=config.rules, exact_values=exact_values)
     _show(report, config.rules)
     with refusing():
         _write(config, report, results)
@@ -73,35 +98,100 @@ def _check(config: Config) -> None:
         if getattr(config, option) < 1:
             raise ValueError(f"--{option} {getattr(config, option)} is not at least 1")
     hash_words(config.seed)  # refuses what is no seed
+    if config.exact and not config.optimum:
+        raise ValueError("--exact measures against the optimum; leave out --no-optimum")
     if config.json is not None:
         check_writable(config.json, folder=False)
     if config.plots is not None:
         check_writable(config.plots, folder=True)
 
 
+def _check_exact(players: dict[str, Player]) -> None:
+    """Raise ValueError for a player who has no exact value."""
+    for name, player in players.items():
+        if not isinstance(player, TurnPlayer):
+            raise ValueError(f"--exact: player {name!r} does not say how it chooses; leave it or --exact out")
+
+
+def _teller(bar: Progress, description: str) -> Callable[[float], None]:
+    """Return what shows the share done of something that may be in the cache: then it is never called."""
+    tasks: list[TaskID] = []
+
+    def tell(share: float) -> None:
+        if not tasks:
+            tasks.append(bar.add_task(description, total=100))
+        bar.update(tasks[0], completed=round(100 * share))
+
+    return tell
+
+
 def _show(report: dict[str, Any], rules: Rules) -> None:
-    """Print the report as tables."""
+    """Print the report as tables, each of which fits into 80 columns if names are short."""
     console = Console()
-    played = f"{report['games']:,} games of seed {report['seed']}"
-    headings = ("player", "mean", "SD", "5 %", "median", "95 %", "bonus", "illegal")
-    table = _table(f"{played}, {_describe(rules)}", headings, num_names=1)
-    for agent in report["agents"]:
-        quantiles = (f"{agent['quantiles'][percent]:.0f}" for percent in ("5", "50", "95"))
+    title = f"{report['games']:,} game{'s' * (report['games'] > 1)} of seed {report['seed']}, {_describe(rules)}"
+    if report["optimum"]["mean"] is None:
+        console.print(_scores(title, report["agents"], means=True))
+    else:
+        console.print(_truth(f"{title}, optimum {report['optimum']['mean']:.2f}", report["agents"]))
+        console.print(_scores("Scores", report["agents"], means=False))
+    if report["paired"]:
+        console.print(_pairs(report["paired"]))
+
+
+def _truth(title: str, agents: list[dict[str, Any]]) -> Table:
+    """Return what the optimum says of the players."""
+    knows_exactly = agents[0]["exact_mean"] is not None
+    headings = ("player", "mean", "without luck", *["exact"] * knows_exactly, "regret", "gap closed", "of optimum")
+    table = _table(title, headings, num_names=1)
+    for agent in agents:
+        exact_mean = [f"{agent['exact_mean']:.2f}"] if knows_exactly else []
         table.add_row(
             agent["agent"],
             _with_reach(agent["mean"], agent["ci95"]),
+            _with_reach(agent["luck_adjusted_mean"], agent["luck_adjusted_ci95"], digits=2),
+            *exact_mean,
+            f"{agent['regret_per_game']:.2f}",
+            f"{agent['gap_closed']:.1%}",
+            f"{agent['percent_of_optimum']:.2f} %",
+        )
+    return table
+
+
+def _scores(title: str, agents: list[dict[str, Any]], *, means: bool) -> Table:
+    """Return how the scores of the players are spread."""
+    headings = ("player", *["mean"] * means, "SD", "5 %", "median", "95 %", "bonus", "zeros", "illegal")
+    table = _table(title, headings, num_names=1)
+    for agent in agents:
+        quantiles = (f"{agent['quantiles'][percent]:.0f}" for percent in ("5", "50", "95"))
+        table.add_row(
+            agent["agent"],
+            *[_with_reach(agent["mean"], agent["ci95"])] * means,
             "-" if agent["sd"] is None else f"{agent['sd']:.1f}",
             *quantiles,
             f"{1 - agent['bonus_rates']['0']:.1%}",
+            f"{sum(box['zero_rate'] for box in agent['boxes'].values()):.2f}",
             f"{agent['illegal_actions']:,}",
         )
-    console.print(table)
-    if report["paired"]:
-        pairs = _table("Differences on the same dice", ("a", "b", "a - b", "a higher", "equal"), num_names=2)
-        for pair in report["paired"]:
-            difference = _with_reach(pair["difference"], pair["ci95"])
-            pairs.add_row(pair["a"], pair["b"], difference, f"{pair['a_higher']:.1%}", f"{pair['equal']:.1%}")
-        console.print(pairs)
+    return table
+
+
+def _pairs(pairs: list[dict[str, Any]]) -> Table:
+    """Return how many points the players are ahead of one another."""
+    watched = pairs[0]["luck_adjusted_difference"] is not None
+    headings = ("a", "b", "a - b", *["without luck"] * watched, "a higher", "equal")
+    table = _table("Differences on the same dice", headings, num_names=2)
+    for pair in pairs:
+        luck_adjusted = pair["luck_adjusted_difference"], pair["luck_adjusted_ci95"]
+        without_luck = [_with_reach(*luck_adjusted, digits=2)] if watched else []
+        table.add_row(
+            pair["a"],
+            pair["b"],
+            _with_reach(pair["difference"], pair["ci95"]),
+            *without_luck,
+            f"{pair['a_higher']:.1%}",
+            f"{pair['equal']:.1%}",
+        )
+    return table
 
 
 def _table(title: str, headings: tuple[str, ...], *, num_names: int) -> Table:
@@ -115,8 +205,9 @@ def _table(title: str, headings: tuple[str, ...], *, num_names: int) -> Table:
     return table
 
 
-def _with_reach(mean: float, interval: tuple[float, float] | None) -> str:
-    return f"{mean:.1f}" if interval is None else f"{mean:.1f} ± {(interval[1] - interval[0]) / 2:.1f}"
+def _with_reach(mean: float, interval: tuple[float, float] | None, *, digits: int = 1) -> str:
+    reach = "" if interval is None else f" ± {(interval[1] - interval[0]) / 2:.{digits}f}"
+    return f"{mean:.{digits}f}{reach}"
 
 
 def _describe(rules: Rules) -> str:
@@ -138,9 +229,12 @@ def _write(config: Config, report: dict[str, Any], results: dict[str, Games]) ->
         write_whole(config.json, json.dumps(report, indent=2, allow_nan=False) + "\n")
         print(f"report: {config.json}")
     if config.plots is not None:
-        from kismet_env.plots import plot_boxes, plot_scores, png
+        from kismet_env.plots import plot_boxes, plot_regret, plot_scores, png
 
-        for name, plot in (("scores", plot_scores), ("boxes", plot_boxes)):
+        plots = {"scores": plot_scores, "boxes": plot_boxes}
+        if config.optimum:
+            plots["regret"] = plot_regret
+        for name, plot in plots.items():
             write_whole(config.plots / f"{name}.png", png(plot(results)))
         print(f"plots: {config.plots}")
 

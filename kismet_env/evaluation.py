@@ -1,14 +1,17 @@
 """From players to statistics: games on the same dice, each to its end, and what they say.
 
-    games = play(make("turn_greedy"), 10_000, seed=0)
+    games = play(make("turn_greedy"), 10_000, seed=0, watcher=partial(Regrets, solve()))
     report = summarise({"turn_greedy": games}, seed=0)
 
 Game i of a seed meets the same dice with every player, whatever is played beside it, in one process or in many.
+With `Regrets` as watcher the report also says what the players lost against the optimum, and their means without the
+luck of the dice.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import multiprocessing
 import pickle
 import signal
@@ -16,7 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import lru_cache, partial
 from itertools import combinations
 from typing import Any, NamedTuple, Protocol
@@ -24,13 +27,18 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from kismet_env.actions import actions_of
 from kismet_env.batch import Batch
-from kismet_env.bots import Player, StochasticPlayer
+from kismet_env.bots import Player, StochasticPlayer, TurnPlayer, make
 from kismet_env.bots.player import sample
+from kismet_env.cache import kept
 from kismet_env.dice import hash_words, mix
+from kismet_env.exact import PolicyValue, evaluate
 from kismet_env.jit import Table, compiled
 from kismet_env.observation import Decision, decode
-from kismet_env.rules import Box, Rules
+from kismet_env.regret import Judge
+from kismet_env.rules import NUM_BOXES, Box, Rules
+from kismet_env.solver import Optimum, solve
 
 # The key of a game is hash_words(domain, seed, game): no game of one domain is a game of another.
 TRAINING_DICE = 1
@@ -44,7 +52,12 @@ SCHEMA = 1
 """Version of the form of a report."""
 CONFIDENCE = 0.95
 QUANTILES = (5, 25, 50, 75, 95)
+YARDSTICK = "turn_greedy"
+"""The player whose regret is the gap that others close."""
+_STANDARD_YARDSTICK = 288.5776885795  # its exact mean under the standard rules: python evaluate.py turn_greedy --exact
 _CHUNK = 1024  # games side by side: a few megabytes, and about a second between two reports of progress
+_RESAMPLES, _RESAMPLES_AT_ONCE = 5_000, 100
+_FEWEST_BATCHES = 4_000
 
 
 def game_keys(domain: int, seed: int, games: range) -> npt.NDArray[np.uint64]:
@@ -93,6 +106,54 @@ class Watcher(Protocol):
     def measures(self) -> dict[str, npt.NDArray[Any]]:
         """Return what was measured, one row for each game."""
         ...
+
+
+class Regrets:
+    """A Watcher who holds every decision against the optimum; measures in points, each (G, ...).
+
+    * regret_by_turn (G, 15): what the decisions of each turn gave away;
+    * regret_by_box (G, 15): how much of it by filling each box; the rest was lost by what was kept;
+    * luck (G,): what chance brought more, or less, than was to be expected.
+
+    In every game: final score = value of the start + luck - sum of regret by turn. The regret of a stochastic player
+    is what he was to be expected to lose, over his probabilities, and how his lots fell is luck. A game that is cut
+    off charges its last, illegal action with all that was still to come.
+    """
+
+    def __init__(self, optimum: Optimum, start: Decision) -> None:
+        count = len(start.filled)
+        self._judge = Judge(optimum, _KEEPS, count)
+        self._luck = self._judge.begin(np.arange(count), start)
+        self._by_turn = np.zeros((count, NUM_BOXES))
+        self._by_box = np.zeros((count, NUM_BOXES))
+
+    def watch(self, moves: Moves) -> None:
+        """Judge the next moves."""
+        games, rows = moves.games, np.arange(len(moves.games))
+        values = self._judge.values[games]
+        judgement = self._judge.follow(games, moves.actions, moves.after, moves.over)
+        best = values.max(1)
+        cut_off = moves.over & (values[rows, moves.actions] == -np.inf)
+        lost = np.where(cut_off, best, judgement.regret)  # by what was done
+        box = moves.actions - _KEEPS.num_rolls
+        by_box = np.where(box[:, None] == np.arange(NUM_BOXES), lost[:, None], 0.0)
+        regret = lost
+        if moves.probabilities is not None:
+            losses = np.where(values > -np.inf, best[:, None] - values, 0.0)
+            losses[rows[cut_off], moves.actions[cut_off]] = best[cut_off]
+            shares = moves.probabilities * losses
+            by_box, regret = shares[:, _KEEPS.num_rolls :], shares.sum(1)
+        turn = (moves.before.filled[:, None] >> np.arange(NUM_BOXES) & 1).sum(1)
+        self._by_turn[games, turn] += regret
+        self._by_box[games] += by_box
+        self._luck[games] += judgement.luck + regret - lost
+
+    def measures(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what is named above."""
+        return {"luck": self._luck, "regret_by_turn": self._by_turn, "regret_by_box": self._by_box}
+
+
+_KEEPS = actions_of("keeps")
 
 
 def play(
@@ -233,6 +294,39 @@ def mean_interval(values: npt.NDArray[Any]) -> tuple[float, float] | None:
     return float(values.mean() - reach), float(values.mean() + reach)
 
 
+def bootstrap_interval(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None:
+    """Return the BCa bootstrap 95 % interval of the mean of independent `values` (n, ...), which may be skewed.
+
+    Low and high ends, (...) each; None for fewer than two values. What is always the same has no width. Of thousands
+    of values means of a few each are drawn, which leaves the mean, its spread and the correction for skew what they
+    are, so that any number takes no longer. The same values have the same interval, whoever asks.
+    """
+    from scipy import stats
+
+    if len(values) < 2:
+        return None
+    mean = values.mean(0)
+    size = max(1, len(values) // _FEWEST_BATCHES)
+    batches = values[: len(values) // size * size].reshape(-1, size, *values.shape[1:]).mean(1)
+    low, high = mean.copy().reshape(-1), mean.copy().reshape(-1)
+    columns = batches.reshape(len(batches), -1).T
+    vary = np.ptp(columns, axis=1) > 0
+    if vary.any():
+        columns = columns[vary]
+        interval = stats.bootstrap(
+            (columns,),
+            np.mean,
+            axis=1,
+            n_resamples=_RESAMPLES,
+            batch=_RESAMPLES_AT_ONCE,
+            confidence_level=CONFIDENCE,
+            rng=np.random.default_rng(0),
+        ).confidence_interval
+        left_over = mean.reshape(-1)[vary] - columns.mean(1)  # the last values, too few for another batch
+        low[vary], high[vary] = interval.low + left_over, interval.high + left_over
+    return low.reshape(mean.shape), high.reshape(mean.shape)
+
+
 def rate_interval(hits: npt.NDArray[np.bool_]) -> tuple[float, float]:
     """Return Wilson's 95 % interval of the rate of `hits` (n,)."""
     from scipy import stats
@@ -241,31 +335,81 @@ def rate_interval(hits: npt.NDArray[np.bool_]) -> tuple[float, float]:
     return float(interval.low), float(interval.high)
 
 
+def exact(
+    player: Player,
+    rules: Rules | Mapping[str, Any] | None = None,
+    report: Callable[[float], None] = lambda share: None,
+) -> PolicyValue:
+    """Return what a `player` is worth under `rules` without playing a game; see `kismet_env.exact`.
+
+    Takes one to two minutes of a core; `report` hears the share done. Raises ValueError for a player who does not say
+    how he chooses (`turn_policy`), such as a network.
+    """
+    if not isinstance(player, TurnPlayer):
+        raise ValueError(f"{type(player).__name__} has no turn_policy(), so there is no exact value of it")
+    return evaluate(player.turn_policy(), Rules.of(rules), report)
+
+
+def yardstick(
+    rules: Rules | Mapping[str, Any] | None = None, report: Callable[[float], None] = lambda share: None
+) -> float:
+    """Return the exact mean of the player called YARDSTICK, in points; worked out once and kept in the user's cache."""
+    alone = replace(Rules.of(rules), second_kismet_penalty=True)  # solitaire knows no penalty
+    if alone == Rules():
+        return _STANDARD_YARDSTICK
+    about = {"format": "1", "mean of": YARDSTICK, "rules": json.dumps(asdict(alone))}
+    mean = kept("yardstick", about, lambda: np.array([exact(make(YARDSTICK, alone), alone, report).expected_score]))
+    return float(mean[0])
+
+
 def summarise(
-    results: Mapping[str, Games], *, seed: int, rules: Rules | Mapping[str, Any] | None = None
+    results: Mapping[str, Games],
+    *,
+    seed: int,
+    rules: Rules | Mapping[str, Any] | None = None,
+    exact_values: Mapping[str, PolicyValue] | None = None,
 ) -> dict[str, Any]:
     """Return the report on players by name, all of whom have played the same games of `seed`; ready for JSON.
 
     Means and points are in points, rates are shares of games, intervals cover with 95 %. What needs the optimum of
-    the game is None, and so is what one game cannot say. Raises ValueError for players with different numbers of
-    games.
+    the game is None for players who were not watched by `Regrets`, and so is what one game cannot say.
+
+    Args:
+        results: the games of each player.
+        seed: that of the games.
+        rules: those of the games.
+        exact_values: what `exact` says of players, by their names. Where it is known, the share of the gap closed and
+            the percent of the optimum are those of the exact mean, else of the mean without luck.
+
+    The first report on watched players under some rules works out the spread of the optimum and the yardstick, half a
+    minute each, and keeps them in the user's cache. Raises ValueError for players with different numbers of games.
     """
     counts = {name: len(games.totals) for name, games in results.items()}
     if len(set(counts.values())) != 1:
         raise ValueError(f"players have played different numbers of games: {counts}; compare them on the same ones")
-    rules = Rules.of(rules)
+    rules, exact_values = Rules.of(rules), exact_values or {}
+    knows_optimum = exact_values or any(_regret_by_turn(games) is not None for games in results.values())
+    optimum = solve(rules) if knows_optimum else None
+    agents = [_agent(name, games, rules) for name, games in results.items()]
+    for agent, (name, games) in zip(agents, results.items(), strict=True):
+        if optimum:
+            _add_truth(agent, games, optimum, exact_values.get(name))
     return {
         "schema": SCHEMA,
         "rules": asdict(rules),
         "seed": seed,
         "games": next(iter(counts.values())),
-        "optimum": {"mean": None, "sd": None},
-        "agents": [_agent(name, games, rules) for name, games in results.items()],
-        "paired": [_pair(a, b, results[a].totals - results[b].totals) for a, b in combinations(results, 2)],
+        "optimum": {
+            "mean": optimum.expected_score if optimum else None,
+            "sd": optimum.score_sd if optimum else None,
+        },
+        "agents": agents,
+        "paired": [_pair(a, b, results[a], results[b]) for a, b in combinations(results, 2)],
     }
 
 
 def _agent(name: str, games: Games, rules: Rules) -> dict[str, Any]:
+    """Return what the games alone say of a player; what needs the optimum is None."""
     totals = games.totals
     bonuses = [0, *(bonus for _, bonus in rules.bonus_tiers)]
     return {
@@ -297,14 +441,49 @@ def _agent(name: str, games: Games, rules: Rules) -> dict[str, Any]:
     }
 
 
-def _pair(a: str, b: str, differences: npt.NDArray[np.int64]) -> dict[str, Any]:
+def _add_truth(agent: dict[str, Any], games: Games, optimum: Optimum, exact_value: PolicyValue | None) -> None:
+    """Put down what the optimum says of a player who was watched or whose exact value is known."""
+    best, mean = optimum.expected_score, None
+    by_turn = _regret_by_turn(games)
+    if by_turn is not None:
+        regret, by_box = by_turn.sum(1), games.measures["regret_by_box"].mean(0)
+        interval, mean = bootstrap_interval(regret), best - float(regret.mean())
+        agent |= {
+            "regret_per_game": float(regret.mean()),
+            "luck_adjusted_mean": mean,
+            "regret_by": {"keep": float(regret.mean() - by_box.sum()), "box": float(by_box.sum())},
+            "regret_by_turn": by_turn.mean(0).tolist(),
+        }
+        if interval:
+            low, high = map(float, interval)
+            agent |= {"regret_ci95": (low, high), "luck_adjusted_ci95": (best - high, best - low)}
+        for box in Box:
+            agent["boxes"][box.name]["regret"] = float(by_box[box])
+    if exact_value:
+        agent["exact_mean"] = mean = exact_value.expected_score
+    if mean is not None:
+        agent["gap_closed"] = 1 - (best - mean) / (best - yardstick(optimum.rules))
+        agent["percent_of_optimum"] = 100 * mean / best
+
+
+def _regret_by_turn(games: Games) -> npt.NDArray[np.float64] | None:
+    return games.measures.get("regret_by_turn")
+
+
+def _pair(a: str, b: str, games_of_a: Games, games_of_b: Games) -> dict[str, Any]:
     """Return the comparison of two players on the same dice: by how many points `a` is ahead, game by game."""
+    differences = games_of_a.totals - games_of_b.totals
+    lost_by_a, lost_by_b = _regret_by_turn(games_of_a), _regret_by_turn(games_of_b)
+    ahead = None if lost_by_a is None or lost_by_b is None else (lost_by_b - lost_by_a).sum(1)
+    interval = None if ahead is None else bootstrap_interval(ahead)
     return {
         "a": a,
         "b": b,
         "difference": float(differences.mean()),
         "ci95": mean_interval(differences),
         "sd": _sd(differences),
+        "luck_adjusted_difference": None if ahead is None else float(ahead.mean()),
+        "luck_adjusted_ci95": interval and tuple(map(float, interval)),
         "a_higher": float((differences > 0).mean()),
         "equal": float((differences == 0).mean()),
     }

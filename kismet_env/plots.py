@@ -1,4 +1,4 @@
-"""Pictures of an evaluation, without a screen: score distributions and boxes, readable in grey."""
+"""Pictures of an evaluation, without a screen: scores, boxes and lost points, readable in grey."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
+from matplotlib.ticker import PercentFormatter, StrMethodFormatter
 
-from kismet_env.evaluation import Games, mean_interval, rate_interval
+from kismet_env.evaluation import Games, bootstrap_interval, mean_interval, rate_interval
 from kismet_env.rules import BOX_TITLES, NUM_BASIC_BOXES, NUM_BOXES
 
 _BIN = 10  # points
 _LINES = ("-", "--", "-.", ":")
 _MARKERS = "osD^vPX*"
 _SPREAD = 0.7  # of the distance between two boxes, for the marks of all players
+_LEAST_REGRET = 1e-4  # points a game: less is rounding
 
 
 def _styles(count: int) -> list[dict[str, Any]]:
@@ -71,13 +73,7 @@ def plot_boxes(results: Mapping[str, Games]) -> Figure:
             bounds = np.array([interval or (value, value) for interval, value in zip(intervals, values, strict=True)])
             reach = np.abs(bounds - values[:, None]).T
             axes.errorbar(values, places + shifts[index], xerr=reach, label=name, elinewidth=1.2, **marks)
-    for axes in (left, right):
-        for place in places[::2]:
-            axes.axhspan(place - 0.5, place + 0.5, color="0.95", zorder=0)
-        axes.axhline(NUM_BASIC_BOXES - 0.5, color="0.4", linewidth=0.8)
-        axes.margins(y=0.01)
-    left.set_yticks(places, BOX_TITLES)
-    left.set_ylim(NUM_BOXES - 0.5, -0.5)
+    _list_boxes(left, right)
     left.set_xlim(-1)
     right.set_xlim(-0.02, 1.02)
     left.set_xlabel("mean (points)")
@@ -88,6 +84,74 @@ def plot_boxes(results: Mapping[str, Games]) -> Figure:
         *left.get_legend_handles_labels(), loc="outside lower center", ncols=min(len(results), 4), frameon=False
     )
     return figure
+
+
+def plot_regret(results: Mapping[str, Games]) -> Figure:
+    """Return where the players, all watched by `Regrets`, lose points: by turn and by box, with 95 % intervals.
+
+    Points are means over all games, on logarithmic axes; what is less than a ten-thousandth of a point is not shown.
+    """
+    figure = Figure(figsize=(10, 5.5), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    turns, boxes = np.arange(1, NUM_BOXES + 1), np.arange(NUM_BOXES)
+    shifts = (np.arange(len(results)) - (len(results) - 1) / 2) * _SPREAD / len(results)
+    for index, ((name, games), style) in enumerate(zip(results.items(), _styles(len(results)), strict=True)):
+        by_turn, by_box = games.measures["regret_by_turn"], games.measures["regret_by_box"]
+        regret, by_boxes = by_turn.sum(1).mean(), by_box.sum(1).mean()
+        label = f"{name}: nothing"
+        if regret >= _LEAST_REGRET:
+            label = f"{name}: {regret:.3g} a game, {1 - by_boxes / regret:.0%} by what was kept"
+        marks = {"color": style["color"], "marker": _MARKERS[index % len(_MARKERS)], "markersize": 4}
+        means, reach, shown = _losses(by_turn)
+        left.errorbar(
+            (turns + shifts[index] / 2)[shown],
+            means,
+            yerr=reach,
+            label=label,
+            elinewidth=1.2,
+            linewidth=1.0,
+            linestyle=style["linestyle"],
+            **marks,
+        )
+        means, reach, shown = _losses(by_box)
+        right.errorbar(means, (boxes + shifts[index])[shown], xerr=reach, elinewidth=1.2, linestyle="", **marks)
+    left.set_yscale("log")
+    right.set_xscale("log")
+    for axis in (left.yaxis, right.xaxis):
+        axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    left.set_xticks(turns)
+    left.set_xlim(0.5, NUM_BOXES + 0.5)
+    left.set_xlabel("turn")
+    left.set_ylabel("lost by all decisions of the turn (points a game)")
+    left.grid(axis="y", color="0.9")
+    _list_boxes(right)
+    right.grid(axis="x", color="0.9")
+    right.set_xlabel("lost by filling the box (points a game)")
+    figure.suptitle(f"Regret against the optimum, {_games(results)}; lines: 95 % intervals", fontsize="medium")
+    _add_legend(figure, left, ncols=2)
+    return figure
+
+
+def _losses(regret: npt.NDArray[np.float64]) -> tuple[npt.NDArray[Any], ...]:
+    """Return the means of the columns of `regret` (G, n) that have one to show, how far intervals reach, and which."""
+    means = regret.mean(0)
+    low, high = bootstrap_interval(regret) or (means, means)
+    shown = np.flatnonzero(means >= _LEAST_REGRET)
+    low = np.maximum(low, _LEAST_REGRET)
+    reach = np.stack([means - low, high - means])[:, shown]
+    return means[shown], np.maximum(reach, 0.0), shown
+
+
+def _list_boxes(*panels: Axes) -> None:
+    """Put the boxes, from the top down, on the axis at the left."""
+    places = np.arange(NUM_BOXES)
+    for axes in panels:
+        for place in places[::2]:
+            axes.axhspan(place - 0.5, place + 0.5, color="0.95", zorder=0)
+        axes.axhline(NUM_BASIC_BOXES - 0.5, color="0.4", linewidth=0.8)
+        axes.margins(y=0.01)
+    panels[0].set_yticks(places, BOX_TITLES)
+    panels[0].set_ylim(NUM_BOXES - 0.5, -0.5)
 
 
 def _add_legend(figure: Figure, axes: Axes, *, ncols: int) -> None:

@@ -6,19 +6,37 @@ import signal
 import subprocess
 import sys
 import zipfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import evaluate
 from evaluate import Config, main
 from kismet_env.bots import make
 from kismet_env.command_line import DONE, INTERRUPTED, WRONG_INPUT, parse, run, write_whole
-from kismet_env.evaluation import play, summarise
+from kismet_env.evaluation import Regrets, play, summarise
 from kismet_env.rules import SUITE, Rules
+from kismet_env.solver import Optimum, Sds, solve
 
 ROOT = Path(__file__).parent.parent
+
+
+class Known:
+    """Stands in for the exact value of a player, which takes a minute to work out."""
+
+    expected_score = 245.25
+
+
+@pytest.fixture(autouse=True)
+def _truth_is_known(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What takes a minute to work out is at hand; test_exact.py and test_optimum.py do it."""
+    if "slow" not in request.keywords:
+        sds = Sds(56.142, 1.0, np.zeros(0, np.uint16))
+        monkeypatch.setattr(Optimum, "prepare_sds", lambda self, progress=False: sds)
+        monkeypatch.setattr(evaluate, "exact", lambda player, rules, report: Known())
 
 
 @pytest.fixture(autouse=True)
@@ -82,6 +100,7 @@ WRONG_CALLS = [
     (["greedy", "--rules.bonus_tiers", "63"], ["bonus-tiers", "63"]),
     (["greedy", "--rules.bonus_tiers", "63", "35", "60", "70"], ["bonus_tiers", "60", "ascending"]),
     (["greedy", "--rules", "strict", "--rules.joker", "no"], ["joker", "'no'", "natural"]),
+    (["greedy", "--exact", "--no-optimum"], ["--exact", "leave out --no-optimum"]),
     (["greedy", "--json", "folder"], ["folder", "name of a file"]),
     (["greedy", "--json", "text.zip/report.json"], ["text.zip", "another place"]),
     (["greedy", "--json", "/dev/null/report.json"], ["/dev/null", "another place"]),
@@ -128,15 +147,58 @@ def test_a_right_call_prints_a_table_and_writes_report_and_plots(
     assert run(main, Config, argv) == DONE
     out, err = capsys.readouterr()
     assert err == "", "a progress bar is for terminals"
-    for word in ("greedy", "random", "40 games of seed 3", "standard rules", "new/report.json", "new/plots"):
+    for word in ("greedy", "random", "40 games of seed 3", "standard rules", "315.10", "new/report.json", "new/plots"):
         assert word in out
-    report = json.loads((tmp_path / "new/report.json").read_text())
-    expected = summarise({name: play(make(name), 40, seed=3) for name in ("greedy", "random")}, seed=3)
+    assert all(len(line) <= 80 for line in out.splitlines())
+    watcher = partial(Regrets, solve())
+    players = {name: play(make(name), 40, seed=3, watcher=watcher) for name in ("greedy", "random")}
+    assert_report_is(tmp_path / "new/report.json", summarise(players, seed=3))
+    files = sorted(path.name for path in (tmp_path / "new").rglob("*") if path.is_file())
+    assert files == ["boxes.png", "regret.png", "report.json", "scores.png"]
+
+
+def assert_report_is(path: Path, expected: dict[str, Any]) -> None:
+    report = json.loads(path.read_text())
     for agent in (*report["agents"], *expected["agents"]):
         agent["seconds"] = None
     assert report == json.loads(json.dumps(expected))
-    files = sorted(path.name for path in (tmp_path / "new").rglob("*") if path.is_file())
-    assert files == ["boxes.png", "report.json", "scores.png"]
+
+
+def test_a_quick_look_knows_no_optimum_and_solves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(evaluate, "solve", lambda rules, progress: pytest.fail("solves"))
+    argv = ["greedy", "random", "--no-optimum", "--games", "40", "--seed", "3", "--json", "new/report.json"]
+    assert run(main, Config, [*argv, "--plots", "new", "--rules", "no_bonus"]) == DONE
+    assert "regret" not in capsys.readouterr().out
+    rules = SUITE["no_bonus"]
+    players = {name: play(make(name, rules), 40, seed=3, rules=rules) for name in ("greedy", "random")}
+    assert_report_is(tmp_path / "new/report.json", summarise(players, seed=3, rules=rules))
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["boxes.png", "report.json", "scores.png"]
+
+
+def test_exact_means_are_worked_out_where_they_are_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(main, Config, ["greedy", "--games", "20", "--exact", "--json", "report.json"]) == DONE
+    assert "245.25" in capsys.readouterr().out
+    (agent,) = json.loads((tmp_path / "report.json").read_text())["agents"]
+    assert agent["exact_mean"] == 245.25
+
+
+def test_a_player_without_an_exact_value_is_refused_before_anything_is_played(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Silent:
+        def act(self, observations: Any, masks: Any, u: Any = None) -> Any:
+            return masks.argmax(1)
+
+    monkeypatch.setattr(evaluate, "make", lambda name, rules, trust: Silent())
+    monkeypatch.setattr(evaluate, "play", lambda *arguments, **options: pytest.fail("plays"))
+    assert run(main, Config, ["silent", "--exact"]) == WRONG_INPUT
+    err = capsys.readouterr().err
+    assert "'silent' does not say how it chooses" in err
+    assert err.count("\n") == 1
 
 
 def test_a_report_replaces_an_old_one(tmp_path: Path) -> None:
@@ -163,7 +225,17 @@ def test_help_is_printed_in_full(capsys: pytest.CaptureFixture[str]) -> None:
         run(main, Config, ["--help"])
     assert exit_.value.code == 0
     out = capsys.readouterr().out
-    for option in ("--games", "--seed", "--json", "--plots", "--rules.joker", "--processes", "--trust"):
+    for option in (
+        "--games",
+        "--seed",
+        "--json",
+        "--plots",
+        "--rules.joker",
+        "--processes",
+        "--trust",
+        "--no-optimum",
+        "--exact",
+    ):
         assert option in out
 
 

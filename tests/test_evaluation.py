@@ -2,15 +2,18 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from kismet_env import evaluation
 from kismet_env.actions import actions_of
 from kismet_env.batch import Batch
-from kismet_env.bots import Player, make
+from kismet_env.bots import Player, StochasticPlayer, make
 from kismet_env.dice import hash_words, roll_index
 from kismet_env.evaluation import (
     EVALUATION_DICE,
@@ -18,15 +21,20 @@ from kismet_env.evaluation import (
     TRAINING_DICE,
     Games,
     Moves,
+    Regrets,
+    bootstrap_interval,
+    exact,
     game_keys,
     mean_interval,
     play,
     rate_interval,
     summarise,
+    yardstick,
 )
 from kismet_env.observation import Decision
-from kismet_env.plots import plot_boxes, plot_scores, png
-from kismet_env.rules import SUITE, Box, Rules
+from kismet_env.plots import plot_boxes, plot_regret, plot_scores, png
+from kismet_env.rules import NUM_BOXES, SUITE, Box, Rules
+from kismet_env.solver import Optimum, Sds, solve
 from kismet_env.tables import box_points
 
 COUNT = 60
@@ -37,6 +45,20 @@ class Stubborn:
 
     def act(self, observations: Any, masks: Any, u: Any = None) -> Any:
         return np.zeros(len(masks), np.int64)
+
+
+@pytest.fixture(autouse=True)
+def _spread_is_known(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The standard deviations of the optimum take half a minute to work out; test_optimum.py does it."""
+    if "slow" not in request.keywords:
+        monkeypatch.setattr(Optimum, "prepare_sds", lambda self: Sds(56.142, 1.0, np.zeros(0, np.uint16)))
+
+
+@pytest.fixture(scope="module")
+def watched() -> dict[str, Games]:
+    """Games of players of both kinds that were held against the optimum."""
+    watcher = partial(Regrets, solve())
+    return {name: play(make(name), 300, seed=6, watcher=watcher) for name in ("greedy", "epsilon:0.2", "optimal")}
 
 
 @pytest.fixture(scope="module")
@@ -188,6 +210,227 @@ def test_a_watcher_sees_the_probabilities_of_stochastic_players() -> None:
     assert (drawn > 0).all()
 
 
+# --- against the optimum ---
+
+
+class Auditor:
+    """Adds up what every move costs in its own way: one decision after the other."""
+
+    def __init__(self, start: Decision) -> None:
+        self.regret = np.zeros((len(start.filled), 2, NUM_BOXES))  # of keeps and boxes by turn, and
+        self.by_box = np.zeros((len(start.filled), NUM_BOXES))
+
+    def watch(self, moves: Moves) -> None:
+        for row, game in enumerate(moves.games):
+            values = solve().action_values(*(column[row] for column in moves.before))
+            shares = np.eye(225)[moves.actions[row]] if moves.probabilities is None else moves.probabilities[row]
+            turn = int(moves.before.filled[row]).bit_count()
+            for action in np.flatnonzero(shares):
+                cost = shares[action] * (values.max() - values[action])
+                self.regret[game, int(action >= 210), turn] += cost
+                if action >= 210:
+                    self.by_box[game, action - 210] += cost
+
+    def measures(self) -> dict[str, np.ndarray]:
+        return {"regret": self.regret, "regret_by_box": self.by_box}
+
+
+@pytest.mark.parametrize("name", ["greedy", "epsilon:0.2"])
+def test_regret_is_the_exact_value_that_decisions_gave_away(name: str, watched: dict[str, Games]) -> None:
+    audit, actual = play(make(name), 5, seed=6, watcher=Auditor).measures, watched[name].measures
+    np.testing.assert_allclose(actual["regret_by_turn"][:5], audit["regret"].sum(1), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(actual["regret_by_box"][:5], audit["regret_by_box"], rtol=0, atol=1e-9)
+
+
+def test_score_is_the_value_of_the_start_plus_luck_minus_regret(watched: dict[str, Games]) -> None:
+    for name, played in watched.items():
+        regret = played.measures["regret_by_turn"].sum(1)
+        expected = solve().expected_score + played.measures["luck"] - regret
+        np.testing.assert_allclose(played.totals, expected, rtol=0, atol=1e-6, err_msg=name)
+        assert (played.measures["regret_by_turn"] >= 0).all()
+        assert (played.measures["regret_by_box"].sum(1) <= regret + 1e-9).all()
+        assert (regret.max() < 1e-6) == (name == "optimal")
+
+
+def test_luck_has_the_mean_nought(watched: dict[str, Games]) -> None:
+    for played in watched.values():
+        luck = played.measures["luck"]
+        assert abs(luck.mean()) < 3.3 * luck.std() / len(luck) ** 0.5
+
+
+def test_who_names_the_probabilities_of_what_he_does_has_the_same_regret(watched: dict[str, Games]) -> None:
+    class Certain(StochasticPlayer):
+        def probabilities(self, observations: Any, masks: Any) -> Any:
+            return np.eye(225)[make("greedy").act(observations, masks)]
+
+    certain = play(Certain(), 20, seed=6, watcher=partial(Regrets, solve()))
+    for name, values in certain.measures.items():
+        np.testing.assert_allclose(values, watched["greedy"].measures[name][:20], rtol=0, atol=1e-9, err_msg=name)
+
+
+class Drifter(StochasticPlayer):
+    """Tries everything, legal or not."""
+
+    def probabilities(self, observations: Any, masks: Any) -> Any:
+        return np.full((len(masks), 225), 1 / 225)
+
+
+@pytest.mark.parametrize("player", [Stubborn(), Drifter()])
+def test_a_game_that_is_cut_off_costs_what_was_still_to_come(player: Player) -> None:
+    played = play(player, 20, seed=0, watcher=partial(Regrets, solve()))
+    assert (played.illegal == 100).any()
+    assert (played.points == -1).any()
+    expected = solve().expected_score + played.measures["luck"] - played.measures["regret_by_turn"].sum(1)
+    np.testing.assert_allclose(played.totals, expected, rtol=0, atol=1e-6)
+
+
+def test_regret_does_not_depend_on_processes_or_how_many_are_played_side_by_side(watched: dict[str, Games]) -> None:
+    for chunk, processes in ((7, 1), (150, 2)):
+        again = play(
+            make("epsilon:0.2"), 300, seed=6, watcher=partial(Regrets, solve()), chunk=chunk, processes=processes
+        )
+        for name, values in again.measures.items():
+            assert (values == watched["epsilon:0.2"].measures[name]).all(), name
+
+
+def test_the_report_holds_players_against_the_optimum(watched: dict[str, Games]) -> None:
+    report = json.loads(json.dumps(summarise(watched, seed=6), allow_nan=False))
+    best = solve().expected_score
+    assert report["optimum"] == {"mean": best, "sd": 56.142}
+    for agent, played in zip(report["agents"], watched.values(), strict=True):
+        regret = agent["regret_per_game"]
+        assert regret == pytest.approx(played.measures["regret_by_turn"].sum() / 300)
+        assert agent["regret_ci95"][0] <= regret <= agent["regret_ci95"][1]
+        assert agent["regret_by"]["keep"] + agent["regret_by"]["box"] == pytest.approx(regret)
+        assert sum(agent["regret_by_turn"]) == pytest.approx(regret)
+        assert len(agent["regret_by_turn"]) == NUM_BOXES
+        assert sum(box["regret"] for box in agent["boxes"].values()) == pytest.approx(agent["regret_by"]["box"])
+        assert agent["luck_adjusted_mean"] == pytest.approx(best - regret)
+        assert agent["luck_adjusted_ci95"] == pytest.approx([best - end for end in reversed(agent["regret_ci95"])])
+        assert agent["exact_mean"] is None
+        assert agent["percent_of_optimum"] == pytest.approx(100 * (best - regret) / best)
+        assert agent["gap_closed"] == pytest.approx(1 - regret / (best - yardstick()))
+    assert report["agents"][2]["gap_closed"] == pytest.approx(1.0)
+    assert report["agents"][0]["gap_closed"] < 0, "greedy plays worse than turn_greedy"
+
+
+def test_the_exact_mean_takes_the_place_of_the_measured_one(watched: dict[str, Games]) -> None:
+    class Known:
+        expected_score = 245.25
+
+    agents = summarise(watched, seed=6, exact_values={"greedy": Known()})["agents"]  # type: ignore[dict-item]
+    best = solve().expected_score
+    assert [agent["exact_mean"] for agent in agents] == [245.25, None, None]
+    assert agents[0]["percent_of_optimum"] == pytest.approx(100 * 245.25 / best)
+    assert agents[0]["gap_closed"] == pytest.approx(1 - (best - 245.25) / (best - yardstick()))
+    assert agents[0]["regret_per_game"] != pytest.approx(best - 245.25, abs=0.01), "which is still measured"
+
+
+def test_without_a_watcher_nothing_is_said_of_the_optimum(games: dict[str, Games]) -> None:
+    report = summarise(games, seed=1)
+    assert report["optimum"] == {"mean": None, "sd": None}
+    for agent in report["agents"]:
+        assert agent["regret_per_game"] is agent["gap_closed"] is agent["percent_of_optimum"] is None
+    assert report["paired"][0]["luck_adjusted_difference"] is None
+
+
+def test_pairs_are_compared_without_luck_too(watched: dict[str, Games]) -> None:
+    pair = summarise(watched, seed=6)["paired"][1]
+    assert (pair["a"], pair["b"]) == ("greedy", "optimal")
+    regret = watched["greedy"].measures["regret_by_turn"].sum() / 300
+    assert pair["luck_adjusted_difference"] == pytest.approx(-regret)
+    low, high = pair["luck_adjusted_ci95"]
+    assert low < -regret < high
+    assert high - low < pair["ci95"][1] - pair["ci95"][0]
+
+
+def test_one_watched_game_has_a_regret_and_no_interval() -> None:
+    games = play(make("greedy"), 1, seed=0, watcher=partial(Regrets, solve()))
+    (agent,) = json.loads(json.dumps(summarise({"greedy": games}, seed=0), allow_nan=False))["agents"]
+    assert agent["regret_per_game"] > 0
+    assert agent["regret_ci95"] is agent["luck_adjusted_ci95"] is None
+
+
+def test_the_yardstick_is_worked_out_once_for_each_set_of_rules(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    calls: list[Rules] = []
+
+    class Known:
+        expected_score = 200.5
+
+    def stand_in(player: Player, rules: Rules, report: Any) -> Known:
+        calls.append(rules)
+        return Known()
+
+    monkeypatch.setenv("KISMET_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(evaluation, "exact", stand_in)
+    for rules in (SUITE["no_bonus"], SUITE["no_bonus"], replace(SUITE["no_bonus"], second_kismet_penalty=False)):
+        assert yardstick(rules) == 200.5
+    assert calls == [SUITE["no_bonus"]]
+    assert yardstick() == yardstick(Rules(second_kismet_penalty=False)) == pytest.approx(288.577689, abs=1e-6)
+    assert len(calls) == 1
+
+
+@pytest.mark.slow
+def test_the_standard_yardstick_is_the_exact_mean_of_turn_greedy() -> None:
+    assert exact(make(evaluation.YARDSTICK)).expected_score == pytest.approx(yardstick(), abs=1e-9)
+
+
+@pytest.mark.slow
+def test_intervals_without_luck_are_narrower_and_cover_the_exact_mean_of_turn_greedy() -> None:
+    """300 samples of 100 games: 95 % of the intervals, within 3.3 standard errors of that rate."""
+    played = play(make("turn_greedy"), 30_000, seed=8, watcher=partial(Regrets, solve()))
+    adjusted = solve().expected_score - played.measures["regret_by_turn"].sum(1)
+    assert adjusted.std() == pytest.approx(12.2, abs=0.2)
+    assert played.totals.std() / adjusted.std() == pytest.approx(4.3, abs=0.1)
+    interval = bootstrap_interval(adjusted.reshape(300, 100).T)
+    assert interval is not None
+    covered = (interval[0] <= yardstick()) & (yardstick() <= interval[1])
+    assert abs(covered.mean() - 0.95) < 3.3 * (0.95 * 0.05 / 300) ** 0.5
+
+
+# --- intervals ---
+
+
+def test_bootstrap_intervals_cover_the_mean_of_skewed_values_as_often_as_they_say() -> None:
+    """Samples of 60 from a population of which four in five are 0: at least as often as Student's, and nearly 95 %."""
+    chance = np.random.default_rng(0)
+    samples = chance.exponential(1.0, (60, 600)) * (chance.random((60, 600)) < 0.2)
+    interval = bootstrap_interval(samples)
+    assert interval is not None
+    covered = ((interval[0] <= 0.2) & (interval[1] >= 0.2)).mean()
+    low, high = np.array([_interval(sample) for sample in samples.T]).T
+    assert covered >= ((low <= 0.2) & (high >= 0.2)).mean()
+    assert covered > 0.9
+    assert (interval[1] - samples.mean(0) > samples.mean(0) - interval[0]).mean() > 0.95, "the tail is above"
+
+
+@pytest.mark.parametrize("count", [10, 999, 9_000, 100_000])
+def test_any_number_of_values_has_a_bootstrap_interval_around_its_mean(count: int) -> None:
+    values = np.random.default_rng(1).exponential(26.0, count)
+    interval = bootstrap_interval(values)
+    assert interval is not None
+    low, high = map(float, interval)
+    assert low < values.mean() < high
+    student = _interval(values)
+    assert high - low == pytest.approx(student[1] - student[0], rel=0.2 if count < 100 else 0.08)
+    assert bootstrap_interval(values) == interval, "the same values, the same interval"
+
+
+def test_columns_have_the_bootstrap_intervals_that_each_would_have_alone() -> None:
+    values = np.random.default_rng(2).exponential(1.0, (50, 2, 3))
+    values[:, 1, 1] = 7.0
+    interval = bootstrap_interval(values)
+    assert interval is not None
+    low, high = interval
+    assert low.shape == high.shape == (2, 3)
+    assert low[1, 1] == high[1, 1] == 7.0, "what never changes has no width"
+    alone = _interval(values[:, 0, 0])
+    assert (low[0, 0], high[0, 0]) == pytest.approx(alone, rel=0.15)
+    assert bootstrap_interval(values[:1]) is None
+
+
 def test_mean_intervals_cover_the_mean_as_often_as_they_say(games: dict[str, Games]) -> None:
     """Samples of 40 from a known population: 95 % of 2,000 intervals, within 3.3 standard errors of that rate."""
     population = games["turn_greedy"].totals
@@ -307,3 +550,23 @@ def test_plots_are_pictures_for_any_number_of_games(games: dict[str, Games], cou
         labels = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
         assert [label.partition(":")[0] for label in labels] == list(games)
         assert all("points" in axes.get_xlabel() or "share" in axes.get_xlabel() for axes in figure.axes)
+
+
+@pytest.mark.parametrize("count", [1, 300])
+def test_the_plot_of_lost_points_is_a_picture_of_all_players(watched: dict[str, Games], count: int) -> None:
+    some = {
+        name: played._replace(
+            totals=played.totals[:count],
+            measures={measure: values[:count] for measure, values in played.measures.items()},
+        )
+        for name, played in watched.items()
+    }
+    figure = plot_regret(some)
+    assert png(figure).startswith(b"\x89PNG")
+    labels = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+    assert [label.rpartition(": ")[0] for label in labels] == list(watched)
+    assert labels[-1] == "optimal: nothing"
+    by_turn, by_box = figure.axes
+    assert by_turn.get_yscale() == by_box.get_xscale() == "log"
+    assert "points" in by_turn.get_ylabel()
+    assert "points" in by_box.get_xlabel()

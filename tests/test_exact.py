@@ -1,0 +1,296 @@
+"""The exact value of players: against brute force that asks the player himself, and against simulation."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import reference
+from brute_force import AFTER, ROLLS, Card, Solitaire, card_of
+from reference_game import KEEP_NUMBER
+
+from kismet_env.actions import actions_of
+from kismet_env.batch import Batch, Step
+from kismet_env.bots import Player, StochasticPlayer, TurnPlayer, make
+from kismet_env.dice import roll_index
+from kismet_env.evaluation import Regrets, exact, mean_interval, play
+from kismet_env.exact import PolicyValue
+from kismet_env.observation import decode
+from kismet_env.rules import BASIC_BOXES, SUITE, Box, Rules
+from kismet_env.solver import solve
+from kismet_env.tables import tables_of
+
+PLAYERS = ["random", "greedy", "turn_greedy", "rule_based", "optimal", "epsilon:0.3", "boltzmann:2.0"]
+PLAIN = ["random", "greedy", "turn_greedy", "rule_based"]  # whose making solves nothing
+ALL_BOXES = 2**15 - 1
+MOST = 300  # more points than two turns can bring
+KEEPS = actions_of("keeps")
+PLACE_OF_KEEP = {KEEP_NUMBER[kept]: place for place, kept in enumerate(AFTER)}  # by the number of the action
+ROLL_NUMBER = {roll: number for number, roll in enumerate(ROLLS)}
+CHANCES = np.zeros((len(AFTER), len(ROLLS)))
+"""Of every roll after every keep, in the orders of AFTER and ROLLS."""
+for place, rolls in enumerate(AFTER.values()):
+    for roll, chance in rolls:
+        CHANCES[place, ROLL_NUMBER[roll]] = chance
+
+
+class Future(NamedTuple):
+    """Distributions of the points still to come on a card, the last axis (MOST,)."""
+
+    card: npt.NDArray[np.float64]  # ()
+    actions: list[dict[tuple[int, int], npt.NDArray[np.float64]]]  # [rolls left][roll, action]
+
+
+class Crystal:
+    """Sees what a player will get, by asking what he does in every decision and following up every outcome."""
+
+    def __init__(self, player: Player, rules: Rules, changes: dict[str, Any]) -> None:
+        self._player, self._rules = player, rules
+        self._game = Solitaire({**reference.STANDARD, **changes})
+        self._futures: dict[Card, Future] = {}
+
+    def future(self, card: Card, points: dict[str, int]) -> Future:
+        """Return what comes on `card`; `points` are those of its filled boxes."""
+        if card not in self._futures:
+            self._futures[card] = self._look(card, points)
+        return self._futures[card]
+
+    def _look(self, card: Card, points: dict[str, int]) -> Future:
+        kept = np.zeros((len(AFTER), MOST))
+        actions: list[dict[tuple[int, int], npt.NDArray[np.float64]]] = []
+        for left in range(3):
+            seen = decisions(points, left, self._rules)
+            shares = shares_of(self._player, seen)
+            rolled = np.zeros((len(ROLLS), MOST))
+            actions.append({})
+            for number, roll in enumerate(ROLLS):
+                for action in np.flatnonzero(seen.masks[number]).tolist():
+                    if action < KEEPS.num_rolls:
+                        after = kept[PLACE_OF_KEEP[action]]
+                    else:
+                        box = Box(action - KEEPS.num_rolls).name
+                        after = self._filled(card, points, roll, box)
+                    actions[left][number, action] = after
+                    rolled[number] += shares[number, action] * after
+            kept = CHANCES @ rolled
+        return Future(kept[PLACE_OF_KEEP[KEEP_NUMBER[()]]], actions)
+
+    def _filled(self, card: Card, points: dict[str, int], roll: tuple[int, ...], box: str) -> npt.NDArray[np.float64]:
+        gain, after = self._game.fill(card, roll, box)
+        rest = np.zeros(MOST)
+        rest[0] = 1.0
+        if after.open:
+            joker, _ = reference.second_kismet(roll, card.kismet, card.kismets_rolled, self._game.rules)
+            entered = reference.score(roll, box, self._game.rules, joker)
+            rest = self.future(after, points | {box: entered}).card
+        return np.roll(rest, gain)
+
+
+def decisions(points: dict[str, int], rolls_left: int, rules: Rules) -> Step:
+    """What a player sees with every roll on a card whose filled boxes hold `points`."""
+    one, batch = Batch(1, rules=rules), Batch(len(ROLLS), rules=rules)
+    one.deal_positions([{"cards": [points], "dice": [1] * 5, "rolls_left": rolls_left}])
+    batch.state.games[:], batch.state.cards[:] = one.state
+    batch.state.games["roll"] = [roll_index(roll) for roll in ROLLS]
+    return batch.look()
+
+
+def shares_of(player: Player, seen: Step) -> npt.NDArray[np.float64]:
+    """How probable each action is, (252, 225)."""
+    if isinstance(player, StochasticPlayer):
+        return player.probabilities(seen.observations, seen.masks)
+    return np.eye(KEEPS.num_actions)[player.act(seen.observations, seen.masks)]
+
+
+def value_of(player: Player, rules: Rules, *open_boxes: Box) -> PolicyValue:
+    """The exact value of a player on the cards on which no other boxes are open."""
+    assert isinstance(player, TurnPlayer)
+    return PolicyValue(player.turn_policy(), tables_of(rules), closed=closed_of(*open_boxes))
+
+
+def closed_of(*open_boxes: Box) -> int:
+    return ALL_BOXES & ~sum(1 << box for box in open_boxes)
+
+
+FULL = {box.name: 0 for box in Box} | {box.name: 3 * (box + 1) for box in BASIC_BOXES} | {"YARBOROUGH": 20}
+"""Points of a card with all boxes filled: three of each face and next to nothing below."""
+CARDS: list[tuple[tuple[Box, ...], dict[str, int]]] = [
+    # open boxes, and what others hold than in FULL
+    ((Box.FLUSH,), {}),
+    ((Box.SIXES,), {}),  # the last Basic box, all tiers within reach
+    ((Box.FULL_HOUSE_SAME_COLOR,), {"KISMET": 80}),  # jokers count
+    ((Box.YARBOROUGH,), {"KISMET": 80}),
+    ((Box.FIVES, Box.KISMET), {"SIXES": 24}),
+    ((Box.FULL_HOUSE, Box.KISMET), {}),  # a joker is what a Kismet makes possible
+    ((Box.STRAIGHT, Box.YARBOROUGH), {}),
+]
+IDS = ["+".join(box.name for box in boxes) for boxes, _ in CARDS]
+
+
+@pytest.mark.parametrize(("open_boxes", "changed"), CARDS, ids=IDS)
+@pytest.mark.parametrize("name", PLAYERS)
+def test_values_and_distributions_are_those_of_brute_force(
+    name: str, open_boxes: tuple[Box, ...], changed: dict[str, int]
+) -> None:
+    assert_exact(make(name), Rules(), {}, open_boxes, changed)
+
+
+STRICT: dict[str, Any] = {
+    "zeros": "only_if_nothing_scores",
+    "yarborough": "only_if_nothing_else",
+    "kismet_score": "flat_50",
+}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+@pytest.mark.parametrize(("open_boxes", "changed"), [CARDS[-2], CARDS[-1]], ids=IDS[-2:])
+def test_so_they_are_where_more_is_forbidden(name: str, open_boxes: tuple[Box, ...], changed: dict[str, int]) -> None:
+    assert Rules(**STRICT) == SUITE["strict"]
+    assert_exact(make(name, SUITE["strict"]), SUITE["strict"], STRICT, open_boxes, changed)
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_so_they_are_where_a_full_kismet_box_is_enough(name: str) -> None:
+    changes = {"second_kismet": "filled"}
+    rules = Rules(second_kismet="filled")
+    assert_exact(make(name, rules), rules, changes, (Box.FULL_HOUSE, Box.KISMET), {})
+
+
+def assert_exact(
+    player: Player, rules: Rules, changes: dict[str, Any], open_boxes: Sequence[Box], changed: dict[str, int]
+) -> None:
+    """Hold mean, SD, distribution and action values of a card against the future that brute force sees."""
+    points = {name: held for name, held in (FULL | changed).items() if Box[name] not in open_boxes}
+    total = sum(points.get(box.name, 0) for box in BASIC_BOXES)
+    card = card_of(tuple(box.name for box in open_boxes), total, kismet=points.get("KISMET", 0))
+    future = Crystal(player, rules, changes).future(card, points)
+    number = np.arange(MOST)
+    mean = float(future.card @ number)
+
+    value = value_of(player, rules, *open_boxes)
+    (decision,) = {tuple(row) for row in np.stack(decode(decisions(points, 2, rules).observations)[:3], 1).tolist()}
+    assert value.card_value(*decision) == pytest.approx(mean, abs=1e-9)
+    assert value.card_sd(*decision) == pytest.approx(float(future.card @ (number - mean) ** 2) ** 0.5, abs=1e-5)
+    for left, actions in enumerate(future.actions):
+        values = value.action_values(*decision, np.array(ROLLS), left)
+        expected = np.full(values.shape, -np.inf)
+        for place, distribution in actions.items():
+            expected[place] = distribution @ number
+        np.testing.assert_allclose(values, expected, rtol=0, atol=1e-9)
+    if not decision[2]:  # distributions begin on cards without a second Kismet behind them
+        distribution = value.distribution(closed=closed_of(*open_boxes), basic_total=decision[1])
+        np.testing.assert_allclose(distribution, future.card[: len(distribution)], rtol=0, atol=1e-12)
+        assert not future.card[len(distribution) :].any()
+
+
+OPEN = (Box.SIXES, Box.FLUSH, Box.FULL_HOUSE, Box.KISMET)
+
+
+@pytest.mark.parametrize("name", PLAYERS)
+def test_a_card_is_worth_what_the_actions_that_are_chosen_are_worth(name: str) -> None:
+    """V = the mean of Q under the policy, on cards with four open boxes; illegal actions are those of the mask."""
+    player, rules = make(name), Rules()
+    value = value_of(player, rules, *OPEN)
+    for held in (9, 12, 15):
+        points = {box: points for box, points in FULL.items() if Box[box] not in OPEN} | {"FIVES": 5 * held // 3}
+        means = []
+        for left in (0, 1, 2):
+            seen = decisions(points, left, rules)
+            values = value.action_values(*decode(seen.observations))
+            assert ((values == -np.inf) == (seen.masks == 0)).all()
+            shares = shares_of(player, seen)
+            means.append(np.where(shares > 0, shares * np.where(shares > 0, values, 0.0), 0.0).sum(1))
+            if left:  # what a keep is worth is the mean of what comes of it
+                worth = np.full(values.shape, -np.inf)
+                worth[:, list(PLACE_OF_KEEP)] = CHANCES @ means[left - 1]
+                keeps = np.arange(KEEPS.num_rolls)
+                legal = seen.masks[:, keeps] == 1
+                np.testing.assert_allclose(values[:, keeps][legal], worth[:, keeps][legal], rtol=0, atol=1e-9)
+        card = decode(decisions(points, 2, rules).observations)[:3]
+        first = CHANCES[PLACE_OF_KEEP[KEEP_NUMBER[()]]] @ means[2]
+        np.testing.assert_allclose(value.card_value(*card), first, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", PLAYERS)
+def test_distributions_have_the_mean_and_the_spread_of_the_moments(name: str) -> None:
+    value = value_of(make(name), Rules(), *OPEN)
+    for total in (20, 44, 45):
+        distribution = value.distribution(closed=closed_of(*OPEN), basic_total=total)
+        points = np.arange(len(distribution))
+        mean = distribution @ points
+        assert (distribution >= 0).all()
+        assert distribution.sum() == pytest.approx(1.0, abs=1e-12)
+        assert value.card_value(closed_of(*OPEN), total, False) == pytest.approx(mean, abs=1e-9)
+        sd = (distribution @ (points - mean) ** 2) ** 0.5
+        assert value.card_sd(closed_of(*OPEN), total, False) == pytest.approx(sd, abs=1e-5)
+
+
+def test_optimal_is_worth_the_optimum_on_every_small_card() -> None:
+    value, optimum = value_of(make("optimal"), Rules(), *OPEN), solve()
+    for kept in range(16):
+        filled = closed_of(*(box for place, box in enumerate(OPEN) if kept >> place & 1))
+        totals = [40] if Box.SIXES not in OPEN or filled >> Box.SIXES & 1 else [0, 30, 40, 45]
+        for total in totals:
+            expected = optimum.card_value(filled, total, False)
+            assert value.card_value(filled, total, False) == pytest.approx(float(expected), abs=1e-9)
+
+
+@pytest.mark.parametrize("name", [name for name in PLAYERS if name != "optimal"])
+def test_nobody_is_worth_more_than_the_optimum(name: str) -> None:
+    value, optimum = value_of(make(name), Rules(), *OPEN), solve()
+    totals = np.array([0, 20, 40, 45])
+    assert (
+        value.card_value(closed_of(*OPEN), totals, False) < optimum.card_value(closed_of(*OPEN), totals, False)
+    ).all()
+
+
+def test_a_player_who_does_not_say_how_he_chooses_has_no_exact_value() -> None:
+    class Silent:
+        def act(self, observations: Any, masks: Any, u: Any = None) -> Any:
+            return masks.argmax(1)
+
+    with pytest.raises(ValueError, match="Silent has no turn_policy"):
+        exact(Silent())
+
+
+# What exact() says of whole games; `test_whole_games_are_worth` works it out again.
+EXPECTED: dict[str, tuple[float, float]] = {  # mean, SD
+    "random": (57.69603702, 22.62105),
+    "greedy": (245.29703618, 55.03679),
+    "turn_greedy": (288.57768858, 52.28213),
+    "rule_based": (313.42308572, 56.17007),
+    "optimal": (315.10404060, 56.14207),
+}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_the_simulated_mean_is_the_exact_one(name: str) -> None:
+    """Within 3.3 standard errors, so that one honest run in a thousand fails."""
+    totals = play(make(name), 2000, seed=11).totals
+    mean, sd = EXPECTED[name]
+    assert abs(totals.mean() - mean) < 3.3 * sd / len(totals) ** 0.5
+    assert totals.std() == pytest.approx(sd, rel=3.3 / (2 * len(totals)) ** 0.5 * 1.5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EXPECTED)
+def test_whole_games_are_worth(name: str) -> None:
+    shares: list[float] = []
+    value = exact(make(name), report=shares.append)
+    mean, sd = EXPECTED[name]
+    assert value.expected_score == pytest.approx(mean, abs=1e-6)
+    assert value.score_sd == pytest.approx(sd, abs=1e-3)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["epsilon:0.1", "boltzmann:2.0"])
+def test_the_exact_mean_of_graded_players_is_inside_the_interval_without_luck(name: str) -> None:
+    mean = exact(make(name)).expected_score
+    games = play(make(name), 5000, seed=4, watcher=partial(Regrets, solve()))
+    interval = mean_interval(solve().expected_score - games.measures["regret_by_turn"].sum(1))
+    assert interval is not None
+    assert interval[0] < mean < interval[1]
