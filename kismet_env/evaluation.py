@@ -368,6 +368,7 @@ def summarise(
     seed: int,
     rules: Rules | Mapping[str, Any] | None = None,
     exact_values: Mapping[str, PolicyValue] | None = None,
+    distributions: Mapping[str, npt.NDArray[np.float64]] | None = None,
 ) -> dict[str, Any]:
     """Return the report on players by name, all of whom have played the same games of `seed`; ready for JSON.
 
@@ -380,6 +381,7 @@ def summarise(
         rules: those of the games.
         exact_values: what `exact` says of players, by their names. Where it is known, the share of the gap closed and
             the percent of the optimum are those of the exact mean, else of the mean without luck.
+        distributions: the exact probabilities of each total, from PolicyValue.distribution, by names as well.
 
     The first report on watched players under some rules works out the spread of the optimum and the yardstick, half a
     minute each, and keeps them in the user's cache. Raises ValueError for players with different numbers of games.
@@ -394,6 +396,9 @@ def summarise(
     for agent, (name, games) in zip(agents, results.items(), strict=True):
         if optimum:
             _add_truth(agent, games, optimum, exact_values.get(name))
+        if distributions and name in distributions:
+            agent["exact_quantiles"] = _quantiles(distributions[name])
+            agent["exact_distribution"] = distributions[name].tolist()
     return {
         "schema": SCHEMA,
         "rules": asdict(rules),
@@ -423,6 +428,9 @@ def _agent(name: str, games: Games, rules: Rules) -> dict[str, Any]:
         "luck_adjusted_mean": None,
         "luck_adjusted_ci95": None,
         "exact_mean": None,
+        "exact_sd": None,
+        "exact_quantiles": None,
+        "exact_distribution": None,
         "percent_of_optimum": None,
         "regret_by": {"keep": None, "box": None},
         "regret_by_turn": None,
@@ -461,6 +469,7 @@ def _add_truth(agent: dict[str, Any], games: Games, optimum: Optimum, exact_valu
             agent["boxes"][box.name]["regret"] = float(by_box[box])
     if exact_value:
         agent["exact_mean"] = mean = exact_value.expected_score
+        agent["exact_sd"] = exact_value.score_sd
     if mean is not None:
         agent["gap_closed"] = 1 - (best - mean) / (best - yardstick(optimum.rules))
         agent["percent_of_optimum"] = 100 * mean / best
@@ -487,6 +496,12 @@ def _pair(a: str, b: str, games_of_a: Games, games_of_b: Games) -> dict[str, Any
         "a_higher": float((differences > 0).mean()),
         "equal": float((differences == 0).mean()),
     }
+
+
+def _quantiles(distribution: npt.NDArray[np.float64]) -> dict[str, int]:
+    """Return, for each of QUANTILES, the least total that is not exceeded in so many games of a hundred."""
+    cumulated = distribution.cumsum()
+    return {str(percent): int(np.searchsorted(cumulated, percent / 100)) for percent in QUANTILES}
 
 
 def _sd(values: npt.NDArray[Any]) -> float | None:

@@ -20,6 +20,7 @@ _BIN = 10  # points
 _LINES = ("-", "--", "-.", ":")
 _MARKERS = "osD^vPX*"
 _SPREAD = 0.7  # of the distance between two boxes, for the marks of all players
+_LEAST_CHANCE = 1e-5  # of a total: rarer ones at the upper end are not shown
 _LEAST_REGRET = 1e-4  # points a game: less is rounding
 
 
@@ -53,6 +54,30 @@ def plot_scores(results: Mapping[str, Games]) -> Figure:
     axes.set_ylim(0)
     axes.set_title(f"Score distributions, {_games(results)}; bands: 95 % intervals of the means", fontsize="medium")
     _add_legend(figure, axes, ncols=2)
+    return figure
+
+
+def plot_distributions(distributions: Mapping[str, npt.NDArray[np.float64]]) -> Figure:
+    """Return the exact probabilities of all totals, [points] for each player by name, and of reaching a total."""
+    figure = Figure(figsize=(8, 7), layout="constrained")
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    for (name, chances), style in zip(distributions.items(), _styles(len(distributions)), strict=True):
+        points = np.arange(len(chances))
+        mean = chances @ points
+        sd = (chances @ (points - mean) ** 2) ** 0.5
+        above.plot(points, chances, linewidth=1.2, label=f"{name}: mean {mean:.2f}, SD {sd:.2f}", **style)
+        above.axvline(mean, linewidth=0.8, **style)
+        below.plot(points, chances[::-1].cumsum()[::-1], linewidth=1.2, **style)
+    above.set_ylabel("probability of a total")
+    below.set_ylabel("of as many points or more")
+    below.set_xlabel("final score (points)")
+    for axes in (above, below):
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+        axes.set_ylim(0)
+        axes.grid(color="0.9")
+    below.set_xlim(0, max(np.flatnonzero(chances > _LEAST_CHANCE)[-1] for chances in distributions.values()))
+    figure.suptitle("Exact distributions of the final score; vertical lines: means", fontsize="medium")
+    _add_legend(figure, above, ncols=2)
     return figure
 
 

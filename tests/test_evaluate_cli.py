@@ -28,6 +28,10 @@ class Known:
     """Stands in for the exact value of a player, which takes a minute to work out."""
 
     expected_score = 245.25
+    score_sd = 55.5
+
+    def distribution(self, report: Any) -> Any:
+        return np.array([0.25, 0.5, 0.25])
 
 
 @pytest.fixture(autouse=True)
@@ -101,6 +105,7 @@ WRONG_CALLS = [
     (["greedy", "--rules.bonus_tiers", "63", "35", "60", "70"], ["bonus_tiers", "60", "ascending"]),
     (["greedy", "--rules", "strict", "--rules.joker", "no"], ["joker", "'no'", "natural"]),
     (["greedy", "--exact", "--no-optimum"], ["--exact", "leave out --no-optimum"]),
+    (["greedy", "--distribution", "--no-optimum"], ["--distribution", "leave out --no-optimum"]),
     (["greedy", "--json", "folder"], ["folder", "name of a file"]),
     (["greedy", "--json", "text.zip/report.json"], ["text.zip", "another place"]),
     (["greedy", "--json", "/dev/null/report.json"], ["/dev/null", "another place"]),
@@ -177,13 +182,19 @@ def test_a_quick_look_knows_no_optimum_and_solves_nothing(
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["boxes.png", "report.json", "scores.png"]
 
 
-def test_exact_means_are_worked_out_where_they_are_asked_for(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("option", ["--exact", "--distribution"])
+def test_what_is_known_exactly_is_worked_out_where_it_is_asked_for(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(main, Config, ["greedy", "--games", "20", "--exact", "--json", "report.json"]) == DONE
+    argv = ["greedy", "--games", "20", option, "--json", "report.json", "--plots", "plots"]
+    assert run(main, Config, argv) == DONE
     assert "245.25" in capsys.readouterr().out
     (agent,) = json.loads((tmp_path / "report.json").read_text())["agents"]
-    assert agent["exact_mean"] == 245.25
+    assert (agent["exact_mean"], agent["exact_sd"]) == (245.25, 55.5)
+    every_total = option == "--distribution"
+    assert agent["exact_distribution"] == ([0.25, 0.5, 0.25] if every_total else None)
+    assert agent["exact_quantiles"] == ({"5": 0, "25": 0, "50": 1, "75": 1, "95": 2} if every_total else None)
+    assert (tmp_path / "plots/distribution.png").exists() == every_total
 
 
 def test_a_player_without_an_exact_value_is_refused_before_anything_is_played(
@@ -225,17 +236,8 @@ def test_help_is_printed_in_full(capsys: pytest.CaptureFixture[str]) -> None:
         run(main, Config, ["--help"])
     assert exit_.value.code == 0
     out = capsys.readouterr().out
-    for option in (
-        "--games",
-        "--seed",
-        "--json",
-        "--plots",
-        "--rules.joker",
-        "--processes",
-        "--trust",
-        "--no-optimum",
-        "--exact",
-    ):
+    options = "--games --seed --json --plots --rules.joker --processes --trust --no-optimum --exact --distribution"
+    for option in options.split():
         assert option in out
 
 

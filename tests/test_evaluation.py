@@ -32,7 +32,7 @@ from kismet_env.evaluation import (
     yardstick,
 )
 from kismet_env.observation import Decision
-from kismet_env.plots import plot_boxes, plot_regret, plot_scores, png
+from kismet_env.plots import plot_boxes, plot_distributions, plot_regret, plot_scores, png
 from kismet_env.rules import NUM_BOXES, SUITE, Box, Rules
 from kismet_env.solver import Optimum, Sds, solve
 from kismet_env.tables import box_points
@@ -316,11 +316,12 @@ def test_the_report_holds_players_against_the_optimum(watched: dict[str, Games])
 
 def test_the_exact_mean_takes_the_place_of_the_measured_one(watched: dict[str, Games]) -> None:
     class Known:
-        expected_score = 245.25
+        expected_score, score_sd = 245.25, 55.5
 
     agents = summarise(watched, seed=6, exact_values={"greedy": Known()})["agents"]  # type: ignore[dict-item]
     best = solve().expected_score
     assert [agent["exact_mean"] for agent in agents] == [245.25, None, None]
+    assert [agent["exact_sd"] for agent in agents] == [55.5, None, None]
     assert agents[0]["percent_of_optimum"] == pytest.approx(100 * 245.25 / best)
     assert agents[0]["gap_closed"] == pytest.approx(1 - (best - 245.25) / (best - yardstick()))
     assert agents[0]["regret_per_game"] != pytest.approx(best - 245.25, abs=0.01), "which is still measured"
@@ -465,7 +466,8 @@ def test_a_report_has_every_key_and_is_json(games: dict[str, Games]) -> None:
     for agent in report["agents"]:
         assert agent.keys() == {
             *("agent", "mean", "ci95", "sd", "regret_per_game", "regret_ci95", "gap_closed"),
-            *("luck_adjusted_mean", "luck_adjusted_ci95", "exact_mean", "percent_of_optimum", "regret_by"),
+            *("luck_adjusted_mean", "luck_adjusted_ci95", "exact_mean", "exact_sd", "exact_quantiles"),
+            *("exact_distribution", "percent_of_optimum", "regret_by"),
             *("regret_by_turn", "quantiles", "bonus_rates", "boxes", "illegal_actions", "seconds"),
         }
         assert agent["regret_by"].keys() == {"keep", "box"}
@@ -570,3 +572,12 @@ def test_the_plot_of_lost_points_is_a_picture_of_all_players(watched: dict[str, 
     assert by_turn.get_yscale() == by_box.get_xscale() == "log"
     assert "points" in by_turn.get_ylabel()
     assert "points" in by_box.get_xlabel()
+
+
+def test_the_plot_of_exact_distributions_names_players_and_their_means() -> None:
+    chances = np.zeros(400)
+    chances[[100, 300]] = 0.5
+    figure = plot_distributions({"one": chances, "other": chances[::-1]})
+    assert png(figure).startswith(b"\x89PNG")
+    labels = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+    assert labels == ["one: mean 200.00, SD 100.00", "other: mean 199.00, SD 100.00"]
