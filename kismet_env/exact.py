@@ -32,12 +32,11 @@ from kismet_env.engine import ALL_BOXES, ROLLS_PER_TURN, fill_box, legal_boxes
 from kismet_env.jit import Table, compiled
 from kismet_env.rules import NUM_BOXES, Rules
 from kismet_env.tables import Record, Tables, tables_of
-from kismet_env.turn import TIE, best_box, mean_over_rolls, plan_turn, write_barriers
+from kismet_env.turn import CARDS_AT_ONCE, TIE, Plan, allow, mean_over_rolls, new_plan, plan_card, write_best_actions
 
 STYLES = ("best", "epsilon", "boltzmann", "table")
 _BEST, _EPSILON, _BOLTZMANN, _TABLE = range(len(STYLES))
 _MOST_ACTIONS = MOST_KEEPS + NUM_BOXES
-_CARDS_AT_ONCE = 64
 _Common = tuple[Record, int, float, Cards, Table, Table, Table, Table]
 """Tables, style, strength, cards, worths, choices, starts and ranks: what the kernels have in common."""
 
@@ -63,16 +62,10 @@ class TurnPolicy:
     write_table: Callable[[Cards, npt.NDArray[np.int64]], None] | None = None
 
 
-class _Plan(NamedTuple):
+class _Turn(NamedTuple):
     """The turn of one card under a policy, and scratch; means are points still to come, squares their mean square."""
 
-    early: Table  # [box, roll] (15, 252): what is legal, see turn.write_barriers
-    late: Table  # [box, roll] (15, 252)
-    best_early: Table  # [roll] (252,)
-    best_late: Table  # [roll] (252,)
-    roll_worths: Table  # [left, roll] (3, 252): what the player thinks
-    keep_worths: Table  # [left, keep] (3, 462)
-    best: Table  # [keep] (462,)
+    plan: Plan  # what the player thinks
     roll_means: Table  # [left, roll] (3, 252): what it brings
     roll_squares: Table  # [left, roll] (3, 252)
     keep_means: Table  # [left, keep] (3, 462)
@@ -83,15 +76,9 @@ class _Plan(NamedTuple):
 
 
 @compiled
-def _new_plan() -> _Plan:
-    return _Plan(
-        np.empty((NUM_BOXES, NUM_ROLLS)),
-        np.empty((NUM_BOXES, NUM_ROLLS)),
-        np.empty(NUM_ROLLS),
-        np.empty(NUM_ROLLS),
-        np.empty((ROLLS_PER_TURN, NUM_ROLLS)),
-        np.zeros((ROLLS_PER_TURN, NUM_KEEPS)),
-        np.empty(NUM_KEEPS),
+def _new_turn() -> _Turn:
+    return _Turn(
+        new_plan(),
         np.empty((ROLLS_PER_TURN, NUM_ROLLS)),
         np.empty((ROLLS_PER_TURN, NUM_ROLLS)),
         np.zeros((ROLLS_PER_TURN, NUM_KEEPS)),
@@ -131,31 +118,6 @@ def write_outcomes(
                 mean, mean_square = means[place], squares[place]
             worth[box, roll] = gain + mean
             square[box, roll] = gain * gain + 2.0 * gain * mean + mean_square
-
-
-@compiled
-def _write_best(filled: int, wanted: Table, plan: _Plan) -> None:
-    """Write the best action of a thought-out turn for every roll, the lowest number among equals, into plan.table."""
-    roll_worths, keep_worths, table = plan.roll_worths, plan.keep_worths, plan.table
-    for left in range(ROLLS_PER_TURN):
-        barriers = plan.early if left > 0 else plan.late
-        for roll in range(NUM_ROLLS):
-            enough = roll_worths[left, roll] - TIE
-            action = -1
-            if left > 0:
-                for index in range(MOST_KEEPS):
-                    keep = KEEPS_OF_ROLL[roll, index]
-                    if keep < 0:
-                        break
-                    if keep_worths[left, keep] >= enough:
-                        action = keep
-                        break
-            box = 0
-            while action < 0:
-                if not filled >> box & 1 and wanted[box, roll] + barriers[box, roll] >= enough:
-                    action = NUM_REROLL_KEEPS + box
-                box += 1
-            table[left, roll] = action
 
 
 @compiled
@@ -209,31 +171,29 @@ def _choose(
 
 
 @compiled
-def _think(tables: Tables, style: int, card: Table, wanted: Table, choices: Table, plan: _Plan) -> None:
+def _think(tables: Tables, style: int, card: Table, wanted: Table, choices: Table, turn: _Turn) -> None:
     """Work out what a player does in his turn on `card`; `wanted` [box, roll] is the worth of its ends to him."""
-    filled = card[0]
     if style == _TABLE:
-        plan.table[:] = choices
+        turn.table[:] = choices
         return
-    write_barriers(tables, filled, card[2] != 0, plan.early, plan.late)
-    best_box(filled, wanted, plan.early, plan.best_early)
-    best_box(filled, wanted, plan.late, plan.best_late)
-    plan_turn(plan.best_early, plan.best_late, plan.roll_worths, plan.keep_worths, plan.best)
+    filled = card[0]
+    allow(tables, filled, card[2] != 0, turn.plan)
+    plan_card(filled, wanted, turn.plan)
     if style == _BEST:
-        _write_best(filled, wanted, plan)
+        write_best_actions(filled, wanted, turn.plan, turn.table)
 
 
 @compiled
 def _play_turn(
-    style: int, strength: float, filled: int, wanted: Table, worth: Table, square: Table, plan: _Plan
+    style: int, strength: float, filled: int, wanted: Table, worth: Table, square: Table, turn: _Turn
 ) -> None:
     """Work out what a thought-out turn brings, roll by roll; `worth` and `square` are what its ends bring."""
-    table, actions, shares = plan.table, plan.actions, plan.shares  # local: a field of a tuple is counted at every use
-    roll_means, roll_squares = plan.roll_means, plan.roll_squares
-    keep_means, keep_squares = plan.keep_means, plan.keep_squares
+    table, actions, shares = turn.table, turn.actions, turn.shares  # local: a field of a tuple is counted at every use
+    roll_means, roll_squares = turn.roll_means, turn.roll_squares
+    keep_means, keep_squares = turn.keep_means, turn.keep_squares
     for left in range(ROLLS_PER_TURN):
-        barriers = plan.early if left > 0 else plan.late
-        keep_worths = plan.keep_worths[left]
+        barriers = turn.plan.early if left > 0 else turn.plan.late
+        keep_worths = turn.plan.keep_values[left]
         for roll in range(NUM_ROLLS):
             if style in (_BEST, _TABLE):
                 action = table[left, roll]
@@ -286,17 +246,17 @@ def _evaluate(
     squares: Table,
 ) -> None:
     """Write mean and mean square of what still comes on `cards` whose successors are known."""
-    tables, plan = tables_array[0], _new_plan()
+    tables, turn = tables_array[0], _new_turn()
     worth, square = np.empty((NUM_BOXES, NUM_ROLLS)), np.empty((NUM_BOXES, NUM_ROLLS))
     for index in range(len(cards)):
         card, wanted = cards[index], wanteds[index]
         write_outcomes(tables, starts, ranks, means, squares, card, worth, square)
-        _think(tables, style, card, wanted, choices[index], plan)
-        _play_turn(style, strength, card[0], wanted, worth, square, plan)
+        _think(tables, style, card, wanted, choices[index], turn)
+        _play_turn(style, strength, card[0], wanted, worth, square, turn)
         mean, mean_square = 0.0, 0.0
         for roll in range(NUM_ROLLS):
-            mean += ROLL_PROBABILITY[roll] * plan.roll_means[-1, roll]
-            mean_square += ROLL_PROBABILITY[roll] * plan.roll_squares[-1, roll]
+            mean += ROLL_PROBABILITY[roll] * turn.roll_means[-1, roll]
+            mean_square += ROLL_PROBABILITY[roll] * turn.roll_squares[-1, roll]
         place = place_of(starts, ranks, card[0], card[1], card[2] != 0)
         means[place], squares[place] = mean, mean_square
 
@@ -318,19 +278,19 @@ def _write_action_values(
     out: Table,
 ) -> None:
     """Write what each action brings in the decisions (card, roll, rolls left), (C, 225); -inf where illegal."""
-    tables, plan = tables_array[0], _new_plan()
+    tables, turn = tables_array[0], _new_turn()
     worth, square = np.empty((NUM_BOXES, NUM_ROLLS)), np.empty((NUM_BOXES, NUM_ROLLS))
     for index in range(len(cards)):
         card, wanted, roll, left = cards[index], wanteds[index], rolls[index], lefts[index]
         filled = card[0]
         write_outcomes(tables, starts, ranks, means, squares, card, worth, square)
-        _think(tables, style, card, wanted, choices[index], plan)
-        _play_turn(style, strength, filled, wanted, worth, square, plan)
+        _think(tables, style, card, wanted, choices[index], turn)
+        _play_turn(style, strength, filled, wanted, worth, square, turn)
         out[index] = -np.inf
         if left > 0:
             for keep in KEEPS_OF_ROLL[roll]:
                 if keep >= 0:
-                    out[index, keep] = plan.keep_means[left, keep]
+                    out[index, keep] = turn.keep_means[left, keep]
         boxes = legal_boxes(tables, filled, card[2] != 0, roll, left)
         for box in range(NUM_BOXES):
             if boxes >> box & 1:
@@ -338,19 +298,19 @@ def _write_action_values(
 
 
 @compiled
-def _end_turn(style: int, strength: float, filled: int, wanted: Table, plan: _Plan, mass: Table, ends: Table) -> None:
+def _end_turn(style: int, strength: float, filled: int, wanted: Table, turn: _Turn, mass: Table, ends: Table) -> None:
     """Write the probability that a thought-out turn ends by filling a box with a roll, `ends` [box, roll] (15, 252).
 
     `mass` (2, 462) is scratch: the probability of keeping a keep and of a roll after it.
     """
-    table, actions, shares = plan.table, plan.actions, plan.shares
+    table, actions, shares = turn.table, turn.actions, turn.shares
     rolled, kept = mass[0], mass[1]
     ends[:] = 0.0
     for roll in range(NUM_ROLLS):
         rolled[roll] = ROLL_PROBABILITY[roll]
     for left in range(ROLLS_PER_TURN - 1, -1, -1):
-        barriers = plan.early if left > 0 else plan.late
-        keep_worths = plan.keep_worths[left]
+        barriers = turn.plan.early if left > 0 else turn.plan.late
+        keep_worths = turn.plan.keep_values[left]
         kept[:] = 0.0
         for roll in range(NUM_ROLLS):
             if rolled[roll] == 0.0:
@@ -405,15 +365,15 @@ def _distribute(
 
     `rows` [place] says in which row of its layer a card is.
     """
-    tables, plan = tables_array[0], _new_plan()
+    tables, turn = tables_array[0], _new_turn()
     mass, ends = np.empty((2, NUM_KEEPS)), np.empty((NUM_BOXES, NUM_ROLLS))
     most = out.shape[1]
     chance, row_after = np.zeros((2, most)), np.zeros((2, most), np.int64)
     for index in range(len(cards)):
         card, wanted = cards[index], wanteds[index]
         filled, basic_total, armed = card[0], card[1], card[2] != 0
-        _think(tables, style, card, wanted, choices[index], plan)
-        _end_turn(style, strength, filled, wanted, plan, mass, ends)
+        _think(tables, style, card, wanted, choices[index], turn)
+        _end_turn(style, strength, filled, wanted, turn, mass, ends)
         row = rows[place_of(starts, ranks, filled, basic_total, armed)]
         for points in range(most):
             out[row, points] = 0.0
@@ -551,11 +511,11 @@ class PolicyValue:
 
     def _in_parts(self, cards: Cards, write: Callable[[slice, _Common], None]) -> None:
         """Call `write` with parts of `cards` and the arguments that the kernels have in common for each."""
-        worths = np.zeros((_CARDS_AT_ONCE, NUM_BOXES, NUM_ROLLS))
-        choices = np.zeros((_CARDS_AT_ONCE, ROLLS_PER_TURN, NUM_ROLLS), np.int64)
+        worths = np.zeros((CARDS_AT_ONCE, NUM_BOXES, NUM_ROLLS))
+        choices = np.zeros((CARDS_AT_ONCE, ROLLS_PER_TURN, NUM_ROLLS), np.int64)
         policy, numbers = self._policy, self._numbers
-        for first in range(0, len(cards), _CARDS_AT_ONCE):
-            part = slice(first, min(first + _CARDS_AT_ONCE, len(cards)))
+        for first in range(0, len(cards), CARDS_AT_ONCE):
+            part = slice(first, min(first + CARDS_AT_ONCE, len(cards)))
             some = cards[part]
             if policy.write_worths is not None:
                 policy.write_worths(some, worths[: len(some)])

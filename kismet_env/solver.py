@@ -22,14 +22,14 @@ from kismet_env import turn
 from kismet_env.actions import actions_of
 from kismet_env.cache import kept
 from kismet_env.cards import CardNumbers, Cards, place_of
-from kismet_env.dice import NUM_KEEPS, NUM_ROLLS, ROLL_PROBABILITY, roll_indices
+from kismet_env.dice import NUM_ROLLS, ROLL_PROBABILITY, roll_indices
 from kismet_env.engine import ALL_BOXES, ROLLS_PER_TURN, fill_box
 from kismet_env.exact import PolicyValue, TurnPolicy
 from kismet_env.jit import Table, compiled
 from kismet_env.rules import NUM_BOXES, Rules
 from kismet_env.starts import card_distribution, open_boxes_of
 from kismet_env.tables import Record, Tables, tables_of
-from kismet_env.turn import best_box, plan_turn, write_barriers
+from kismet_env.turn import allow, new_plan, plan_card
 
 _FORMAT = "2"  # of the values on disk: raised whenever their order or meaning changes
 _SD_FORMAT = "1"  # the same for standard deviations
@@ -65,21 +65,15 @@ def _write_worths(tables_array: Record, starts: Table, ranks: Table, values: Tab
 @compiled
 def _solve_cards(tables_array: Record, starts: Table, ranks: Table, values: Table, some: Table) -> None:
     """Write the values of `some` cards whose successors are known into `values`."""
-    tables = tables_array[0]
-    worth = np.empty((NUM_BOXES, NUM_ROLLS))
-    early, late = np.empty(NUM_ROLLS), np.empty(NUM_ROLLS)
-    early_barriers, late_barriers = np.empty((NUM_BOXES, NUM_ROLLS)), np.empty((NUM_BOXES, NUM_ROLLS))
-    roll_values, keep_values = np.empty((ROLLS_PER_TURN, NUM_ROLLS)), np.empty((ROLLS_PER_TURN, NUM_KEEPS))
-    best = np.empty(NUM_KEEPS)
+    tables, plan = tables_array[0], new_plan()
+    worth, roll_values = np.empty((NUM_BOXES, NUM_ROLLS)), plan.roll_values
     for index in range(len(some)):
         card = some[index]
         filled, armed = card[0], card[2]
         if index == 0 or some[index - 1, 0] != filled or some[index - 1, 2] != armed:
-            write_barriers(tables, filled, armed != 0, early_barriers, late_barriers)
+            allow(tables, filled, armed != 0, plan)
         write_worth(tables, starts, ranks, values, card, worth)
-        best_box(filled, worth, early_barriers, early)
-        best_box(filled, worth, late_barriers, late)
-        plan_turn(early, late, roll_values, keep_values, best)
+        plan_card(filled, worth, plan)
         mean = 0.0
         for roll in range(NUM_ROLLS):
             mean += ROLL_PROBABILITY[roll] * roll_values[-1, roll]

@@ -8,17 +8,28 @@ then exact expectations: 462 keeps, twice.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from kismet_env.dice import CAN_KEEP, KEEP_AND_ONE, KEEP_LESS_ONE, NUM_FACES, NUM_KEEPS, NUM_REROLL_KEEPS, NUM_ROLLS
+from kismet_env.dice import (
+    CAN_KEEP,
+    KEEP_AND_ONE,
+    KEEP_LESS_ONE,
+    KEEPS_OF_ROLL,
+    MOST_KEEPS,
+    NUM_FACES,
+    NUM_KEEPS,
+    NUM_REROLL_KEEPS,
+    NUM_ROLLS,
+)
 from kismet_env.engine import ROLLS_PER_TURN, legal_boxes
 from kismet_env.jit import Table, compiled
 from kismet_env.rules import NUM_BOXES
 from kismet_env.tables import Record, Tables
 
-_CARDS_AT_ONCE = 64  # whose worths, 30 kB a card, stay in the processor's cache
+CARDS_AT_ONCE = 64  # whose worths, 30 kB a card, stay in the processor's cache
 TIE = 1e-9
 """Actions within this many points of the best are equally good; the lowest number is played."""
 
@@ -97,6 +108,74 @@ def best_box(filled: int, worth: Table, barriers: Table, best: Table) -> None:
                     best[roll] = value
 
 
+class Plan(NamedTuple):
+    """The best play of one turn, and scratch. Make one with `new_plan`, then `allow` and `plan_card`."""
+
+    early: Table  # [box, roll] (15, 252): barriers while rolls are left, see write_barriers
+    late: Table  # [box, roll] (15, 252): and after the last one
+    best_early: Table  # [roll] (252,): the best that filling a box is worth then
+    best_late: Table  # [roll] (252,)
+    roll_values: Table  # [left, roll] (3, 252): see plan_turn
+    keep_values: Table  # [left, keep] (3, 462)
+    best: Table  # [keep] (462,): scratch
+
+
+@compiled
+def new_plan() -> Plan:
+    """Return a plan of nothing yet."""
+    return Plan(
+        np.empty((NUM_BOXES, NUM_ROLLS)),
+        np.empty((NUM_BOXES, NUM_ROLLS)),
+        np.empty(NUM_ROLLS),
+        np.empty(NUM_ROLLS),
+        np.empty((ROLLS_PER_TURN, NUM_ROLLS)),
+        np.zeros((ROLLS_PER_TURN, NUM_KEEPS)),
+        np.empty(NUM_KEEPS),
+    )
+
+
+@compiled
+def allow(tables: Tables, filled: int, armed: bool, plan: Plan) -> None:
+    """Let a plan be about cards with these boxes filled: write down what is legal."""
+    write_barriers(tables, filled, armed, plan.early, plan.late)
+
+
+@compiled
+def plan_card(filled: int, worth: Table, plan: Plan) -> None:
+    """Work out the best turn of an allowed card, given what filling each box with each roll is worth [box, roll]."""
+    best_box(filled, worth, plan.early, plan.best_early)
+    best_box(filled, worth, plan.late, plan.best_late)
+    plan_turn(plan.best_early, plan.best_late, plan.roll_values, plan.keep_values, plan.best)
+
+
+@compiled
+def write_best_actions(filled: int, worth: Table, plan: Plan, actions: Table) -> None:
+    """Write the best action of a planned turn for every roll into `actions` [left, roll] (3, 252).
+
+    Among equals (TIE) the lowest number; 0 on a full card, where nothing can be done.
+    """
+    roll_values, keep_values = plan.roll_values, plan.keep_values
+    for left in range(ROLLS_PER_TURN):
+        barriers = plan.early if left > 0 else plan.late
+        for roll in range(NUM_ROLLS):
+            enough = roll_values[left, roll] - TIE
+            action = -1
+            if left > 0:
+                for index in range(MOST_KEEPS):
+                    keep = KEEPS_OF_ROLL[roll, index]
+                    if keep < 0:
+                        break
+                    if keep_values[left, keep] >= enough:
+                        action = keep
+                        break
+            box = 0
+            while action < 0 and box < NUM_BOXES:
+                if not filled >> box & 1 and worth[box, roll] + barriers[box, roll] >= enough:
+                    action = NUM_REROLL_KEEPS + box
+                box += 1
+            actions[left, roll] = max(action, 0)
+
+
 @compiled
 def _write_values(
     tables_array: Record,
@@ -110,23 +189,18 @@ def _write_values(
     out: Table,
 ) -> None:
     """Write the values of the decisions order[bounds[c] : bounds[c + 1]], which are on card c, into their rows."""
-    tables = tables_array[0]
-    early, late = np.empty(NUM_ROLLS), np.empty(NUM_ROLLS)
-    early_barriers, late_barriers = np.empty((NUM_BOXES, NUM_ROLLS)), np.empty((NUM_BOXES, NUM_ROLLS))
-    roll_values, keep_values = np.empty((ROLLS_PER_TURN, NUM_ROLLS)), np.empty((ROLLS_PER_TURN, NUM_KEEPS))
-    best = np.empty(NUM_KEEPS)
+    tables, plan = tables_array[0], new_plan()
+    keep_values = plan.keep_values
     for index in range(len(cards)):
-        filled, armed, worth = cards[index, 0], cards[index, 2] != 0, worths[index]
-        write_barriers(tables, filled, armed, early_barriers, late_barriers)
-        best_box(filled, worth, early_barriers, early)
-        best_box(filled, worth, late_barriers, late)
-        plan_turn(early, late, roll_values, keep_values, best)
+        filled, worth = cards[index, 0], worths[index]
+        allow(tables, filled, cards[index, 2] != 0, plan)
+        plan_card(filled, worth, plan)
         for place in range(bounds[index], bounds[index + 1]):
             row = order[place]
             roll, left = rolls[row], rolls_left[row]
             for keep in range(NUM_REROLL_KEEPS):
                 out[row, keep] = keep_values[left, keep] if left > 0 and can_keep[roll, keep] else -np.inf
-            barriers = early_barriers if left > 0 else late_barriers
+            barriers = plan.early if left > 0 else plan.late
             for box in range(NUM_BOXES):
                 is_open = not filled >> box & 1
                 out[row, NUM_REROLL_KEEPS + box] = worth[box, roll] + barriers[box, roll] if is_open else -np.inf
@@ -151,10 +225,10 @@ def action_values(
     is_first[1:] = (in_order[1:] != in_order[:-1]).any(1)
     firsts = np.flatnonzero(is_first)
     distinct, bounds = in_order[firsts], np.append(firsts, len(cards))
-    worths = np.empty((min(_CARDS_AT_ONCE, len(distinct)), NUM_BOXES, NUM_ROLLS))
+    worths = np.empty((min(CARDS_AT_ONCE, len(distinct)), NUM_BOXES, NUM_ROLLS))
     out = np.empty((len(cards), NUM_REROLL_KEEPS + NUM_BOXES))
-    for first in range(0, len(distinct), _CARDS_AT_ONCE):
-        some = distinct[first : first + _CARDS_AT_ONCE]
+    for first in range(0, len(distinct), CARDS_AT_ONCE):
+        some = distinct[first : first + CARDS_AT_ONCE]
         write_worths(some, worths[: len(some)])
         their_bounds = bounds[first : first + len(some) + 1]
         _write_values(tables, some, worths, order, their_bounds, rolls, rolls_left, CAN_KEEP, out)

@@ -13,22 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from kismet_env.bots.player import Actions
-from kismet_env.dice import CAN_KEEP, NUM_KEEPS, NUM_REROLL_KEEPS, NUM_ROLLS
+from kismet_env.dice import NUM_ROLLS
 from kismet_env.engine import ROLLS_PER_TURN
 from kismet_env.jit import Table, compiled
 from kismet_env.rules import NUM_BOXES
 from kismet_env.tables import Record
-from kismet_env.turn import TIE, best_box, plan_turn, write_barriers
+from kismet_env.turn import CARDS_AT_ONCE, allow, new_plan, plan_card, write_best_actions
 
 CAPACITY = 1 << 16
-_CARDS_AT_ONCE = 64  # whose worths, 30 kB a card, stay in the processor's cache
 _NO_CARD = -1
 _GOLDEN = 0x9E3779B97F4A7C15  # 2**64 / golden ratio: spreads keys that are close together
-
-_MOST_KEEPS = int(CAN_KEEP.sum(1).max())
-_KEEPS_OF = np.array(
-    [np.pad(np.flatnonzero(can), (0, _MOST_KEEPS - can.sum()), constant_values=-1) for can in CAN_KEEP], np.int16
-)  # [roll]: the keeps it holds in ascending order, then -1
 
 
 class PlanBook:
@@ -90,11 +84,11 @@ class PlanBook:
             count = _find(self._keys, self._places, 0, self._capacity, cards, places, new)
         missing = cards[new[: count - self._count]]
         try:
-            worths = np.empty((min(_CARDS_AT_ONCE, len(missing)), NUM_BOXES, NUM_ROLLS))
-            for first in range(0, len(missing), _CARDS_AT_ONCE):
-                some = missing[first : first + _CARDS_AT_ONCE]
+            worths = np.empty((min(CARDS_AT_ONCE, len(missing)), NUM_BOXES, NUM_ROLLS))
+            for first in range(0, len(missing), CARDS_AT_ONCE):
+                some = missing[first : first + CARDS_AT_ONCE]
                 self._write_worths(some, worths[: len(some)])
-                _write_plans(self._tables, some, worths, _KEEPS_OF, self._plans[self._count + first :])
+                _write_plans(self._tables, some, worths, self._plans[self._count + first :])
         except BaseException:  # such as Ctrl-C: their keys are in the table, their plans are not
             self._begin()
             raise
@@ -129,35 +123,11 @@ def _find(
 
 
 @compiled
-def _write_plans(tables_array: Record, cards: Table, worths: Table, keeps_of: Table, plans: Table) -> None:
+def _write_plans(tables_array: Record, cards: Table, worths: Table, plans: Table) -> None:
     """Write the best action on each card, [card, rolls left, roll], given what the boxes are worth there."""
-    tables = tables_array[0]
-    early, late = np.empty(NUM_ROLLS), np.empty(NUM_ROLLS)
-    early_barriers, late_barriers = np.empty((NUM_BOXES, NUM_ROLLS)), np.empty((NUM_BOXES, NUM_ROLLS))
-    roll_values, keep_values = np.empty((ROLLS_PER_TURN, NUM_ROLLS)), np.empty((ROLLS_PER_TURN, NUM_KEEPS))
-    best = np.empty(NUM_KEEPS)
+    plan = new_plan()
     for index in range(len(cards)):
-        filled, armed, worth = cards[index, 0], cards[index, 2] != 0, worths[index]
-        write_barriers(tables, filled, armed, early_barriers, late_barriers)
-        best_box(filled, worth, early_barriers, early)
-        best_box(filled, worth, late_barriers, late)
-        plan_turn(early, late, roll_values, keep_values, best)
-        for left in range(ROLLS_PER_TURN):
-            barriers = early_barriers if left > 0 else late_barriers
-            for roll in range(NUM_ROLLS):
-                good = roll_values[left, roll] - TIE
-                action = -1
-                if left > 0:
-                    for at in range(_MOST_KEEPS):
-                        keep = keeps_of[roll, at]
-                        if keep < 0:
-                            break
-                        if keep_values[left, keep] >= good:
-                            action = keep
-                            break
-                box = 0
-                while action < 0 and box < NUM_BOXES:
-                    if not filled >> box & 1 and worth[box, roll] + barriers[box, roll] >= good:
-                        action = NUM_REROLL_KEEPS + box
-                    box += 1
-                plans[index, left, roll] = max(action, 0)  # on a full card nothing is good
+        filled, worth = cards[index, 0], worths[index]
+        allow(tables_array[0], filled, cards[index, 2] != 0, plan)
+        plan_card(filled, worth, plan)
+        write_best_actions(filled, worth, plan, plans[index])
