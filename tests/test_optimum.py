@@ -3,6 +3,7 @@
 import json
 import pickle
 from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,15 @@ import reference
 from brute_force import ROLLS, Card, Solitaire, card_of
 from reference import BASIC, BOXES
 
+from kismet_env import solver
 from kismet_env.actions import actions_of
 from kismet_env.batch import Batch
 from kismet_env.cards import CardNumbers
 from kismet_env.dice import ROLL_DICE
+from kismet_env.exact import PolicyValue, TurnPolicy
 from kismet_env.observation import decode
 from kismet_env.rules import SECOND_KISMET, Box, Rules
-from kismet_env.solver import Choice, Explanation, Optimum, solve
+from kismet_env.solver import Choice, Explanation, Optimum, Sds, cached_sds, solve
 from kismet_env.starts import card_distribution, roll_distribution
 from kismet_env.tables import tables_of
 
@@ -331,6 +334,106 @@ def test_what_cannot_be_explained_is_refused() -> None:
         unsolved().explain(0, 0, False, DICE, 2, count=0)
     with pytest.raises(ValueError, match="no game has"):
         unsolved().explain(0, 1, False, DICE, 2)
+
+
+# --- standard deviations ---
+
+
+class Spread:
+    """Stands in for the exact value of optimal play, which takes a minute to work out, and counts how often."""
+
+    calls = 0
+    score_sd = 56.25
+
+    def __init__(self, *arguments: Any) -> None:
+        type(self).calls += 1
+        self.card_sds = np.random.default_rng(0).uniform(0, 80, CardNumbers(tables_of(STANDARD)).size)
+
+
+@pytest.fixture
+def stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> type[Spread]:
+    monkeypatch.setenv("KISMET_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(solver, "PolicyValue", Spread)
+    monkeypatch.setattr(Spread, "calls", 0)
+    return Spread
+
+
+def test_standard_deviations_come_in_the_shapes_of_values(stand_in: type[Spread]) -> None:
+    optimum, numbers = unsolved(), CardNumbers(tables_of(STANDARD))
+    expected = Spread().card_sds
+    filled, totals, armed = np.array([0, bits(Box.SIXES), ALL_BOXES]), np.array([0, 18, 63]), np.array([False] * 3)
+    sds = optimum.card_sd(filled, totals, armed)
+    assert sds.dtype == np.float64
+    places = numbers.places(np.stack([filled, totals, armed], axis=1)[:2])
+    np.testing.assert_allclose(sds, [*expected[places], 0.0], rtol=0, atol=80 / 65535)
+    assert optimum.card_sd(0, 0, False).shape == ()
+    assert optimum.score_sd == 56.25, "kept exactly"
+    with pytest.raises(ValueError, match="no game has"):
+        optimum.card_sd(0, 1, False)
+
+
+def test_standard_deviations_are_packed_without_loss() -> None:
+    codes = np.random.default_rng(1).integers(0, 2**16, 5000).astype(np.uint16)
+    codes[:3] = 0, 2**16 - 1, 0
+    sds = Sds.unpacked(Sds(1 / 3, 1e-3 / 7, codes).packed())
+    assert (sds.score, sds.step) == (1 / 3, 1e-3 / 7)
+    assert (sds.codes == codes).all()
+
+
+def test_standard_deviations_are_worked_out_once_and_kept(stand_in: type[Spread], tmp_path: Path) -> None:
+    first, again = cached_sds(unsolved()), cached_sds(unsolved())
+    assert stand_in.calls == 1
+    assert first[:2] == again[:2]
+    assert (first.codes == again.codes).all()
+    (file,) = tmp_path.rglob("*.safetensors")
+    whole = file.read_bytes()
+    for damaged in (b"", whole[:-1], whole[:-1] + bytes([whole[-1] ^ 1])):
+        file.write_bytes(damaged)
+        with pytest.warns(UserWarning, match="solving anew"):
+            assert (cached_sds(unsolved()).codes == first.codes).all()
+    assert file.read_bytes() == whole
+    assert stand_in.calls == 4
+
+
+def test_standard_deviations_stay_in_memory_where_nothing_can_be_written(
+    stand_in: type[Spread], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KISMET_CACHE_DIR", "/proc/kismet")
+    optimum = unsolved()
+    with pytest.warns(UserWarning, match="cannot keep the optimum .* it stays in memory"):
+        assert optimum.score_sd == 56.25
+    assert optimum.score_sd == 56.25
+    assert stand_in.calls == 1
+
+
+@pytest.mark.slow
+def test_standard_deviations_are_those_of_the_exact_value_of_optimal_play(optimum: Optimum) -> None:
+    """56.142, computed elsewhere: tied best actions move the fourth digit."""
+    assert optimum.score_sd == pytest.approx(56.142, abs=1e-3)
+    value = PolicyValue(TurnPolicy("best", write_worths=optimum.write_worths), tables_of(STANDARD))
+    assert optimum.score_sd == value.score_sd
+    rng, filled = np.random.default_rng(5), np.arange(2**15 - 1)
+    totals = 3 * ((filled[:, None] >> np.arange(6) & 1) * np.arange(1, 7)).sum(1)
+    armed = rng.random(len(filled)) < (filled >> Box.KISMET & 1)
+    expected = value.card_sd(filled, totals, armed)
+    np.testing.assert_allclose(optimum.card_sd(filled, totals, armed), expected, rtol=0, atol=1e-3)
+    np.testing.assert_allclose(optimum.card_value(filled, totals, armed), value.card_value(filled, totals, armed))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("rules", "most"),
+    [(STANDARD, 25_000_000), (Rules(second_kismet="rolled", bonus_tiers=((105, 1),)), 30_000_000)],
+    ids=["standard", "largest"],
+)
+def test_values_and_standard_deviations_together_take_little_room(
+    rules: Rules, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KISMET_CACHE_DIR", str(tmp_path))
+    Optimum(rules, solver.cached_values(rules)).prepare_sds()
+    files = list(tmp_path.rglob("*.safetensors"))
+    assert len(files) == 2
+    assert sum(file.stat().st_size for file in files) <= most
 
 
 def test_an_optimum_survives_pickle(optimum: Optimum) -> None:
