@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,16 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import platformdirs
-from safetensors.numpy import save_file
+
+from kismet_env.tensor_file import DamagedFileError, read_header, save_arrays
 
 _NAME = "values"  # of the one array in a file
 _CHECKSUM = "sha256"
-_LENGTH_BYTES = 8  # a .safetensors file begins with the length of its header
-_MOST_HEADER = 1 << 20
-
-
-class DamagedFileError(ValueError):
-    """A file of the cache is not what it should be."""
 
 
 def cache_root() -> Path:
@@ -41,17 +35,7 @@ def cache_root() -> Path:
 def save_array(path: Path, array: npt.NDArray[Any], about: Mapping[str, str]) -> None:
     """Write `array` and what it is `about` to `path`, atomically; OSError where that is not possible."""
     metadata = {**about, _CHECKSUM: hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
-    try:
-        save_file({_NAME: array}, beside, metadata)
-        beside.chmod(path.parent.stat().st_mode & 0o666)  # for all who share the folder, not for its writer alone
-        beside.replace(path)
-    except BaseException as error:
-        beside.unlink(missing_ok=True)
-        if isinstance(error, Exception) and not isinstance(error, OSError):
-            raise OSError(str(error)) from error  # safetensors has an error of its own for a full disk
-        raise
+    save_arrays(path, {_NAME: array}, metadata)
 
 
 def load_array(path: Path, about: Mapping[str, str]) -> npt.NDArray[Any]:
@@ -61,24 +45,17 @@ def load_array(path: Path, about: Mapping[str, str]) -> npt.NDArray[Any]:
     same.
     """
     with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
-        if not 0 < length <= min(_MOST_HEADER, size - _LENGTH_BYTES):
-            raise DamagedFileError(f"{path} is not a .safetensors file")
         try:
-            header = json.loads(file.read(length))
-            entry, metadata = header[_NAME], dict(header["__metadata__"])
-            dtype, (count,) = np.dtype(_DTYPES[entry["dtype"]]), entry["shape"]
-            begin, end = entry["data_offsets"]
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise DamagedFileError(f"{path} has no header of an array") from error
-    checksum = metadata.pop(_CHECKSUM, "")
-    if metadata != dict(about):
-        raise DamagedFileError(f"{path} is about {metadata}, not about {dict(about)}")
-    offset = _LENGTH_BYTES + length
-    if begin != 0 or end != count * dtype.itemsize or offset + end != size:
-        raise DamagedFileError(f"{path} is cut off or holds too much")
-    array = np.asarray(np.memmap(path, dtype, mode="r", offset=offset, shape=(count,)))
+            header = read_header(file)
+        except DamagedFileError as error:
+            raise DamagedFileError(f"{path}: {error}") from None
+    checksum = header.texts.pop(_CHECKSUM, "")
+    if header.texts != dict(about):
+        raise DamagedFileError(f"{path} is about {header.texts}, not about {dict(about)}")
+    if list(header.arrays) != [_NAME]:
+        raise DamagedFileError(f"{path} does not hold one array of {_NAME}")
+    dtype, shape, offset = header.arrays[_NAME]
+    array = np.asarray(np.memmap(path, dtype, mode="r", offset=offset, shape=shape))
     if hashlib.sha256(array.data).hexdigest() != checksum:
         raise DamagedFileError(f"{path} does not have its checksum")
     return array
@@ -107,4 +84,3 @@ def kept(kind: str, about: Mapping[str, str], make: Callable[[], npt.NDArray[Any
 
 
 _WHO_ASKED = 4  # calls up from here: whoever asked the module that keeps something
-_DTYPES = {"F64": np.float64, "U8": np.uint8, "U16": np.uint16}

@@ -16,9 +16,10 @@ import platformdirs
 import pytest
 
 from kismet_env import solver
-from kismet_env.cache import DamagedFileError, cache_root, load_array, save_array
+from kismet_env.cache import cache_root, load_array, save_array
 from kismet_env.cards import CardNumbers
 from kismet_env.rules import SECOND_KISMET, Rules
+from kismet_env.tensor_file import DamagedFileError
 
 ROOT = Path(__file__).parent.parent
 ABOUT = {"format": "1", "rules": "standard"}
@@ -131,16 +132,16 @@ DIES_WHILE_WRITING = """
 import os, signal, sys
 from pathlib import Path
 import numpy as np
-from kismet_env import cache
+from kismet_env import cache, tensor_file
 
-write = cache.save_file
+write = tensor_file.save_file
 
 def write_and_die(arrays, path, metadata):
     write(arrays, path, metadata)
     os.truncate(path, int(os.path.getsize(path) * float(sys.argv[2])))
     os.kill(os.getpid(), signal.SIGKILL)
 
-cache.save_file = write_and_die
+tensor_file.save_file = write_and_die
 cache.save_array(Path(sys.argv[1]), np.ones(1000), {"format": "1", "rules": "standard"})
 """
 

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent
 
 # A module imports from its own line and the lines above, never from below, and nobody imports in a circle.
 LAYERS = """
-    cache jit dice rules
+    tensor_file cache jit dice rules
     tables
     actions
     engine
