@@ -33,12 +33,13 @@ from kismet_env.bots import Player, StochasticPlayer, TurnPlayer, make
 from kismet_env.bots.player import sample
 from kismet_env.cache import kept
 from kismet_env.dice import hash_words, mix
-from kismet_env.exact import PolicyValue, evaluate
+from kismet_env.exact import PolicyValue, TurnPolicy, evaluate
 from kismet_env.jit import Table, compiled
 from kismet_env.observation import Decision, decode
 from kismet_env.regret import Judge
 from kismet_env.rules import NUM_BOXES, Box, Rules
 from kismet_env.solver import Optimum, solve
+from kismet_env.tables import tables_of
 
 # The key of a game is hash_words(domain, seed, game): no game of one domain is a game of another.
 TRAINING_DICE = 1
@@ -348,6 +349,26 @@ def exact(
     if not isinstance(player, TurnPlayer):
         raise ValueError(f"{type(player).__name__} has no turn_policy(), so there is no exact value of it")
     return evaluate(player.turn_policy(), Rules.of(rules), report)
+
+
+def transfer(
+    own: Rules,
+    rules: Rules,
+    report: Callable[[float], None] = lambda share: None,
+    *,
+    closed: int = 0,
+) -> PolicyValue:
+    """Return what the policy that is optimal under its `own` rules is worth under other `rules`, exactly.
+
+    It sees its whole card, Basic totals up to the higher of the two top tiers, and knows what is legal; what filling a
+    box is worth, then and for the rest of the game, it judges by its own rules. `closed`: see PolicyValue. Raises
+    ValueError for rules that mean different things by a second Kismet: their cards do not tell the same.
+    """
+    if own.second_kismet != rules.second_kismet:
+        raise ValueError(f"second_kismet is {own.second_kismet!r} here and {rules.second_kismet!r} there")
+    tables = tables_of(rules).copy()
+    tables["basic_cap"] = max(tables["basic_cap"][0], tables_of(own)["basic_cap"][0])
+    return PolicyValue(TurnPolicy("best", write_worths=solve(own).write_worths), tables, report, closed=closed)
 
 
 def yardstick(

@@ -14,13 +14,15 @@ from reference_game import KEEP_NUMBER
 from kismet_env.actions import actions_of
 from kismet_env.batch import Batch, Step
 from kismet_env.bots import Player, StochasticPlayer, TurnPlayer, make
+from kismet_env.bots.player import turn_values
 from kismet_env.dice import roll_index
-from kismet_env.evaluation import Regrets, exact, mean_interval, play
-from kismet_env.exact import PolicyValue
+from kismet_env.evaluation import Regrets, exact, mean_interval, play, transfer
+from kismet_env.exact import PolicyValue, TurnPolicy
 from kismet_env.observation import decode
 from kismet_env.rules import BASIC_BOXES, SUITE, Box, Rules
 from kismet_env.solver import solve
 from kismet_env.tables import tables_of
+from kismet_env.turn import best_actions
 
 PLAYERS = ["random", "greedy", "turn_greedy", "rule_based", "optimal", "epsilon:0.3", "boltzmann:2.0"]
 PLAIN = ["random", "greedy", "turn_greedy", "rule_based"]  # whose making solves nothing
@@ -294,3 +296,52 @@ def test_the_exact_mean_of_graded_players_is_inside_the_interval_without_luck(na
     interval = mean_interval(solve().expected_score - games.measures["regret_by_turn"].sum(1))
     assert interval is not None
     assert interval[0] < mean < interval[1]
+
+
+# --- the policy that is optimal under one set of rules, under another ---
+
+SCORED = {"standard": Rules(), **SUITE}
+
+
+@pytest.mark.parametrize("name", ["standard", "no_bonus"])
+def test_at_home_the_optimal_policy_is_worth_the_optimum(name: str) -> None:
+    rules = SCORED[name]
+    totals = np.array([20, 45])
+    value = transfer(rules, rules, closed=closed_of(*OPEN)).card_value(closed_of(*OPEN), totals, False)
+    np.testing.assert_allclose(value, solve(rules).card_value(closed_of(*OPEN), totals, False), rtol=0, atol=1e-9)
+
+
+def test_abroad_it_is_worth_less_and_still_plays_for_its_own_bonus() -> None:
+    """45 points in five Basic boxes: without a bonus, going for three sixes only costs."""
+    standard, no_bonus = Rules(), SUITE["no_bonus"]
+    closed = closed_of(Box.SIXES, Box.YARBOROUGH)
+    value = transfer(standard, no_bonus, closed=closed).card_value(closed, [32, 45], False)
+    best = solve(no_bonus).card_value(closed, [0, 0], False)
+    assert best[0] == best[1]
+    assert (value < best - 0.1).tolist() == [False, True], "with 32 points there is no bonus to go for"
+    assert (value <= best + 1e-9).all()
+    back = transfer(no_bonus, standard, closed=closed).card_value(closed, [32, 45], False)
+    assert (back <= solve(standard).card_value(closed, [32, 45], False) + 1e-9).all()
+
+
+class Stranger:
+    """Plays the strict rules with the values of the standard game."""
+
+    def act(self, observations: Any, masks: Any, u: Any = None) -> Any:
+        return best_actions(turn_values(observations, tables_of(SUITE["strict"]), solve().write_worths))
+
+    def turn_policy(self) -> TurnPolicy:
+        return TurnPolicy("best", write_worths=solve().write_worths)
+
+
+def test_abroad_its_value_is_that_of_brute_force() -> None:
+    boxes, points = (Box.STRAIGHT, Box.YARBOROUGH), dict(FULL)
+    assert_exact(Stranger(), SUITE["strict"], STRICT, boxes, {})
+    closed, total = closed_of(*boxes), sum(points[box.name] for box in BASIC_BOXES)
+    expected = value_of(Stranger(), SUITE["strict"], *boxes).card_value(closed, total, False)
+    assert transfer(Rules(), SUITE["strict"], closed=closed).card_value(closed, total, False) == expected
+
+
+def test_rules_whose_cards_tell_different_things_have_no_transfer() -> None:
+    with pytest.raises(ValueError, match="second_kismet is 'scored' here and 'rolled' there"):
+        transfer(Rules(), Rules(second_kismet="rolled"))
