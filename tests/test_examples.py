@@ -16,6 +16,8 @@ ROOT = Path(__file__).parent.parent
     [
         ("own_bot.py", (), r"^Collector wins \d+\.\d% of its games and ties \d+\.\d%$"),
         ("pettingzoo_loop.py", ("pettingzoo",), r"^player_2 has \d+ points$"),
+        ("tabular_q_learning.py 300", (), r"^best play: 10\.46 points, .*, 9\d\.\d%$"),
+        pytest.param("tabular_q_learning.py", (), r"^best play: 10\.46 points, .*, 99\.\d%$", marks=pytest.mark.slow),
         pytest.param(
             "selfplay_maskable_ppo.py 64",
             ("sb3_contrib",),
