@@ -1,7 +1,6 @@
 """Plays what a MaskablePPO model of sb3-contrib has learned.
 
-The model may have been trained on "features" or "raw" observations and with either numbering of the actions: both
-follow from what every player is shown.
+What the model was trained on, its form of observations and its numbering of the actions, is told by its spaces.
 """
 
 from __future__ import annotations
@@ -15,19 +14,16 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from kismet_env.actions import NUMBERINGS, actions_of
-from kismet_env.bots.player import Masks, Observations, StochasticPlayer
-from kismet_env.dice import NUM_ROLLS, roll_indices
-from kismet_env.observation import decode, layout_of
+from kismet_env.bots.network_player import FORMS, NetworkPlayer
+from kismet_env.observation import layout_of
 from kismet_env.provenance import Provenance
-from kismet_env.rules import Box, Rules
+from kismet_env.rules import Rules
 
 if TYPE_CHECKING:
     from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 
-_FORMS = ("features", "raw")
 
-
-class Sb3Policy(StochasticPlayer):
+class Sb3Policy(NetworkPlayer):
     """A policy network of sb3-contrib that plays a batch at a time.
 
     Args:
@@ -38,51 +34,42 @@ class Sb3Policy(StochasticPlayer):
     """
 
     def __init__(self, policy: MaskableActorCriticPolicy, rules: Rules) -> None:
-        super().__init__()
+        super().__init__(_form(policy.observation_space, rules), _numbering(policy.action_space), rules)
         self._policy = policy
-        self._columns = _columns(policy.observation_space, rules)
-        self._action_of = _action_of(policy.action_space)
 
-    def probabilities(self, observations: Observations, masks: Masks) -> npt.NDArray[np.float64]:
-        """Return the probability of every action of the "keeps" numbering, (N, 225)."""
+    def own_probabilities(
+        self, seen: npt.NDArray[np.float32], legal: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.floating]:
+        """Return the probabilities of the model's own actions, (N, A)."""
         import torch
 
-        own_actions = self._action_of[roll_indices(decode(observations).dice)]
-        is_own = own_actions >= 0
-        legal = np.take_along_axis(masks, np.where(is_own, own_actions, 0), axis=1) * is_own > 0
         self._policy.set_training_mode(False)
         with torch.no_grad():
-            seen = torch.as_tensor(observations[:, self._columns], device=self._policy.device)
-            distribution: Any = self._policy.get_distribution(seen, legal).distribution
-            own = np.where(legal, distribution.probs.numpy(force=True), 0.0)
-        probabilities = np.zeros(masks.shape)
-        rows, columns = np.nonzero(is_own)
-        probabilities[rows, own_actions[rows, columns]] = own[rows, columns]
+            distribution: Any = self._policy.get_distribution(
+                torch.as_tensor(seen, device=self._policy.device), legal
+            ).distribution
+        probabilities: npt.NDArray[np.floating] = distribution.probs.numpy(force=True)
         return probabilities
 
 
-def _columns(space: spaces.Space[Any], rules: Rules) -> npt.NDArray[np.int64]:
-    """Return which numbers of an observation of form "features" a model with this observation space was shown."""
-    own = layout_of(rules, 1, "features")
-    sizes = {}
-    for form in _FORMS:
-        layout = layout_of(rules, 1, form)
-        sizes[form] = layout.size
-        if isinstance(space, spaces.Box) and space.shape == (layout.size,):
-            return np.concatenate([np.r_[own.slices[piece.name]] for piece in layout.pieces])
+def _form(space: spaces.Space[Any], rules: Rules) -> str:
+    """Return the form of the observations that a model with this observation space was shown."""
+    sizes = {form: layout_of(rules, 1, form).size for form in FORMS}
+    for form, size in sizes.items():
+        if isinstance(space, spaces.Box) and space.shape == (size,):
+            return form
     known = " or ".join(f"{size} ({form})" for form, size in sizes.items())
     got = f"{space.shape}" if isinstance(space, spaces.Box) else type(space).__name__
     raise ValueError(f"the model sees observations of shape {got}; solitaire players see vectors of {known} numbers")
 
 
-def _action_of(space: spaces.Space[Any]) -> npt.NDArray[np.int64]:
-    """Return the action of "keeps" that each action of a model is in each roll, [roll, action] (252, A); -1: none."""
-    for numbering in NUMBERINGS:
-        actions = actions_of(numbering)
-        if isinstance(space, spaces.Discrete) and space.n == actions.num_actions:
-            boxes = np.tile([actions_of("keeps").box_action(box) for box in Box], (NUM_ROLLS, 1))
-            return np.concatenate([actions.keep_of.astype(np.int64), boxes], axis=1)
-    known = " or ".join(f"{actions_of(numbering).num_actions} ({numbering})" for numbering in NUMBERINGS)
+def _numbering(space: spaces.Space[Any]) -> str:
+    """Return the numbering of the actions of a model with this action space."""
+    numbers = {numbering: actions_of(numbering).num_actions for numbering in NUMBERINGS}
+    for numbering, number in numbers.items():
+        if isinstance(space, spaces.Discrete) and space.n == number:
+            return numbering
+    known = " or ".join(f"{number} ({numbering})" for numbering, number in numbers.items())
     raise ValueError(f"the model has the action space {space}; the numbers of actions here are {known}")
 
 
