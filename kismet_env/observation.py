@@ -17,7 +17,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from kismet_env import dice
-from kismet_env.engine import OPEN, Card, Cards, Game, count_boxes, is_joker
+from kismet_env.engine import OPEN, Cards, Game, count_boxes, is_joker
 from kismet_env.jit import Table, compiled
 from kismet_env.rules import MAX_BASIC_TOTAL, NUM_BASIC_BOXES, NUM_BOXES, Box, Rules
 from kismet_env.tables import Record, Tables, box_points, max_total, record_of
@@ -214,6 +214,21 @@ def layout_of(rules: Rules, num_players: int = 1, form: str = "features") -> Lay
     return Layout(form, num_players, tuple(pieces), tables)
 
 
+CARD = "card"
+_CARD_PIECES = ("open_boxes", "basic_total", "armed", "tier_needs", "basic_surplus", "boxes_filled")
+
+
+@lru_cache(maxsize=64)
+def card_layout(rules: Rules) -> Layout:
+    """Return the layout "card" of `observe_cards`: the pieces of "features" that are about the own card alone.
+
+    No environment shows it; networks that judge cards read it.
+    """
+    features = layout_of(rules)
+    pieces = tuple(piece for piece in features.pieces if piece.name in _CARD_PIECES)
+    return Layout(CARD, 1, pieces, features.tables)
+
+
 @compiled
 def observe(game: Game, cards: Cards, tables: Tables, layout: Any, player: int, out: Table, row: int) -> None:
     """Write what `player` of a game sees into out[row], (N, D) float32.
@@ -232,7 +247,7 @@ def observe(game: Game, cards: Cards, tables: Tables, layout: Any, player: int, 
     at = _ROLL_FEATURES
     for left in range(_ROLLS_LEFT_VALUES):
         out[row, at + left] = rolls_left == left
-    at = _observe_card(card, basic_total, out, row, at + _ROLLS_LEFT_VALUES)
+    at = _observe_card(filled, basic_total, card.armed, out, row, at + _ROLLS_LEFT_VALUES)
     if layout.form != _RAW:
         for color in range(len(dice.COLORS)):
             out[row, at + color] = layout.color_features[roll, color]
@@ -240,36 +255,50 @@ def observe(game: Game, cards: Cards, tables: Tables, layout: Any, player: int, 
         joker = is_joker(tables, filled, card.armed, roll)
         for box in range(NUM_BOXES):
             out[row, at + box] = layout.box_points[joker, roll, box] * (1 - (filled >> box & 1))
-        at += NUM_BOXES
-        for tier in range(tables.num_tiers):
-            asked = tables.tier_totals[tier]
-            out[row, at + tier] = max(0, asked - basic_total) / asked
-        at += tables.num_tiers
-        par = 0
-        for box in range(NUM_BASIC_BOXES):
-            par += _PAR_DICE * (box + 1) * (filled >> box & 1)
-        out[row, at] = 0.5 + (basic_total - par) / (2 * _FULL_PAR)
-        out[row, at + 1] = count_boxes(filled) / NUM_BOXES
-        at += 2
+        at = _observe_progress(tables, filled, basic_total, out, row, at + NUM_BOXES)
     num_players = len(cards)
     if num_players > 1:
         out[row, at] = card.total * layout.total_scale
         at += 1
         for seat in range(1, num_players):
             opponent = cards[(player + seat) % num_players]
-            at = _observe_card(opponent, min(opponent.basic_total, tables.basic_cap), out, row, at)
+            their_total = min(opponent.basic_total, tables.basic_cap)
+            at = _observe_card(opponent.filled, their_total, opponent.armed, out, row, at)
             out[row, at] = opponent.total * layout.total_scale
             at += 1
 
 
 @compiled
-def _observe_card(card: Card, basic_total: int, out: Table, row: int, at: int) -> int:
-    filled = card.filled
+def _observe_card(filled: int, basic_total: int, armed: bool, out: Table, row: int, at: int) -> int:
     for box in range(NUM_BOXES):
         out[row, at + box] = 1 - (filled >> box & 1)
     out[row, at + NUM_BOXES] = basic_total / MAX_BASIC_TOTAL
-    out[row, at + NUM_BOXES + 1] = card.armed
+    out[row, at + NUM_BOXES + 1] = armed
     return at + NUM_BOXES + 2
+
+
+@compiled
+def _observe_progress(tables: Tables, filled: int, basic_total: int, out: Table, row: int, at: int) -> int:
+    for tier in range(tables.num_tiers):
+        asked = tables.tier_totals[tier]
+        out[row, at + tier] = max(0, asked - basic_total) / asked
+    at += tables.num_tiers
+    par = 0
+    for box in range(NUM_BASIC_BOXES):
+        par += _PAR_DICE * (box + 1) * (filled >> box & 1)
+    out[row, at] = 0.5 + (basic_total - par) / (2 * _FULL_PAR)
+    out[row, at + 1] = count_boxes(filled) / NUM_BOXES
+    return at + 2
+
+
+@compiled
+def observe_cards(tables_array: Record, cards: Table, out: Table) -> None:
+    """Write what `cards` show, rows (filled, basic_total, armed) (C, 3), into `out` (C, card_layout().size) float32."""
+    tables = tables_array[0]
+    for row in range(len(cards)):
+        filled, basic_total = cards[row, 0], min(cards[row, 1], tables.basic_cap)
+        at = _observe_card(filled, basic_total, cards[row, 2] != 0, out, row, 0)
+        _observe_progress(tables, filled, basic_total, out, row, at)
 
 
 @compiled

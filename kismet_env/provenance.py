@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from kismet_env.actions import actions_of
 from kismet_env.batch import MOST_PLAYERS
-from kismet_env.observation import layout_of
+from kismet_env.observation import CARD, Layout, card_layout, layout_of
 from kismet_env.rules import Rules
 
 MEMBER = "kismet.json"
@@ -39,6 +39,11 @@ def package_versions() -> dict[str, str]:
     return found
 
 
+def layout_read(rules: Rules, num_players: int, observation: str) -> Layout:
+    """Return the layout of what a policy reads; ValueError for an unknown form."""
+    return card_layout(rules) if observation == CARD else layout_of(rules, num_players, observation)
+
+
 @dataclass(frozen=True)
 class Provenance:
     """What a policy was trained on and how; `of` makes one, `check` compares it with what the policy is to play."""
@@ -54,7 +59,7 @@ class Provenance:
     actions: str
     """Numbering of its actions: keeps | holds."""
     observation: str
-    """Form of its observations: features | raw | dict."""
+    """Form of its observations: features | raw | dict; card for what judges cards (see `observation.card_layout`)."""
     layout: str
     """Fingerprint of the layout of these observations, see `observation.Layout.fingerprint`."""
     seed: int
@@ -83,7 +88,7 @@ class Provenance:
             num_players=1,
             actions=actions_of(actions).numbering,
             observation=observation,
-            layout=layout_of(rules, 1, observation).fingerprint,
+            layout=layout_read(rules, 1, observation).fingerprint,
             seed=seed,
             config=dict(config or {}),
         )
@@ -99,12 +104,14 @@ class Provenance:
                 "the policy was trained with other rules: "
                 + "; ".join(f"{name}={theirs[name]!r} there, {ours[name]!r} here" for name in differ)
             )
-        layout = layout_of(rules, self.num_players, self.observation).fingerprint
+        layout = layout_read(rules, self.num_players, self.observation).fingerprint
         if self.layout != layout:
-            made_by = self.versions.get("kismet-env", "an unknown version")
+            made_by, this = (
+                versions.get("kismet-env", "of an unknown version") for versions in (self.versions, package_versions())
+            )
             raise ValueError(
                 f"the policy reads observations of layout {self.layout} (kismet-env {made_by}), "
-                f"here they have layout {layout} (kismet-env {version('kismet-env')})"
+                f"here they have layout {layout} (kismet-env {this})"
             )
 
     def to_json(self) -> str:
@@ -116,7 +123,7 @@ class Provenance:
         """Return what `to_json` wrote; ValueError for anything else."""
         try:
             values = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise ValueError("the provenance of the policy is not JSON") from None
         names = sorted(field.name for field in fields(cls))
         if not isinstance(values, dict) or sorted(values) != names:
@@ -131,7 +138,7 @@ class Provenance:
         if not 1 <= values["num_players"] <= MOST_PLAYERS:
             raise ValueError(f"the provenance of the policy has num_players={values['num_players']}")
         values["rules"] = Rules.of(values["rules"])
-        layout_of(values["rules"], values["num_players"], values["observation"])
+        layout_read(values["rules"], values["num_players"], values["observation"])
         actions_of(values["actions"])
         return cls(**values)
 
