@@ -9,8 +9,9 @@ import reference
 from reference import BASIC, BOXES
 
 from kismet_env.batch import Batch
-from kismet_env.observation import Layout, decode, layout_of
+from kismet_env.observation import Layout, card_layout, decode, layout_of, observe_cards
 from kismet_env.rules import Rules
+from kismet_env.tables import tables_of
 
 RULES: dict[str, dict[str, Any]] = {
     "standard": {},
@@ -228,6 +229,21 @@ def test_first_block_knows_only_filled_basic_total_armed_dice_and_rolls_left() -
     assert decode(observations).basic_total.tolist() == [78, 78]
 
 
+@pytest.mark.parametrize("rules", RULES.values(), ids=RULES)
+def test_cards_alone_show_what_they_show_in_observations(rules: dict[str, Any]) -> None:
+    batch = random_games("features", 1, rules)
+    decision = batch.decisions()
+    cards = np.stack([decision.filled, batch.state.cards["basic_total"][:, 0], decision.armed], axis=1)
+    layout = card_layout(batch.rules)
+    shown = np.full((len(cards), layout.size), np.nan, np.float32)
+    observe_cards(tables_of(batch.rules), cards, shown)
+    for name, where in layout.slices.items():
+        assert np.array_equal(shown[:, where], batch.look().observations[:, batch.layout.slices[name]]), name
+    assert set(batch.layout.slices) - set(layout.slices) == {
+        "dice", "face_counts", "rolls_left", "color_counts", "box_points"
+    }  # fmt: skip
+
+
 # Layout
 
 
@@ -235,7 +251,7 @@ def every_layout() -> list[Layout]:
     return [
         layout_of(Rules.of(rules), num_players, form)
         for rules, num_players, form in product(RULES.values(), (1, 2, 3), ("features", "raw", "dict"))
-    ]
+    ] + [card_layout(Rules.of(rules)) for rules in RULES.values()]
 
 
 def test_table_covers_every_index_once() -> None:
