@@ -24,7 +24,7 @@ LAYERS = """
     engine
     observation starts turn cards
     position batch
-    provenance render exact
+    provenance policy_file render exact
     env vector_env kismet_v0 solver
     regret
     bots
