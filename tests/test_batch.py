@@ -344,7 +344,8 @@ def test_a_key_that_is_none_is_refused_and_changes_nothing() -> None:
 def test_a_state_of_another_shape_is_refused_and_changes_nothing() -> None:
     batch = dealt(3, 2)
     before = batch.save()
-    for saved in (dealt(4, 2).save(), dealt(3, 1).save(), State(before.games, before.cards[:, :1])):
+    others = (dealt(4, 2).save(), dealt(3, 1).save(), State(before.games, before.cards[:, :1]), (*before, before[0]))
+    for saved in others:
         with pytest.raises(ValueError, match="do not fit"):
             batch.restore(saved)
         assert same(batch.state, before)
@@ -392,9 +393,8 @@ def test_a_random_first_player_is_uniform_and_plays_his_own_dice(num_players: in
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"num_games": 0}, "num_games=0"),
-        ({"num_players": 0}, "num_players=0 is not from 1 to 6"),
-        ({"num_players": 7}, "num_players=7 is not from 1 to 6"),
+        *(({"num_games": n}, f"num_games={n!r} is not a whole number of at least 1") for n in (0, -1, 2.5, "3", True)),
+        *(({"num_players": n}, f"num_players={n!r} is not a whole number from 1 to 6") for n in (0, 7, 2.0, "2", None)),
         ({"rules": {"joker": "none"}}, "joker='none' is not one of full, natural, always"),
         ({"actions": "bits"}, "actions='bits' is not one of keeps, holds"),
         ({"observation": "pixels"}, "observation='pixels' is not one of features, raw, dict"),
@@ -446,6 +446,21 @@ def test_what_are_no_keys_is_refused(keys: Any) -> None:
 @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint64])
 def test_actions_of_every_whole_number_type_are_taken(dtype: type) -> None:
     assert not dealt(2).step(np.zeros(2, dtype)).illegal.any()
+
+
+def test_what_raises_within_leaves_the_games_as_they_were() -> None:
+    batch = dealt(3, 2)
+    before = batch.save()
+
+    def interrupted() -> None:
+        with batch.undone_on_error():
+            batch.seed([7, 8, 9])
+            batch.deal()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert same(batch.state, before)
 
 
 def test_a_negative_seed_is_refused_and_changes_nothing() -> None:
