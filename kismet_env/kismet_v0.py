@@ -125,6 +125,7 @@ class KismetAECEnv(AECEnv):  # type: ignore[misc] # PettingZoo ships no types
             start=start,
             first_player=first_player,
         )
+        num_players = self.batch.num_players
         self._is_seeded = False
         num_actions = self.batch.actions.num_actions
         self.possible_agents = [f"player_{seat}" for seat in range(num_players)]
@@ -179,15 +180,17 @@ class KismetAECEnv(AECEnv):  # type: ignore[misc] # PettingZoo ships no types
 
     def step(self, action: int | None) -> None:
         """Play one action of the agent whose turn it is; None once the game is over."""
+        self._check_begun()
         agent = self.agent_selection
         if self.terminations[agent] or self.truncations[agent]:
             self._was_dead_step(action)
             return
         try:
-            number = operator.index(action)  # type: ignore[arg-type]
-        except TypeError:
-            raise ValueError(f"action {action!r} is not a whole number") from None
-        out = self.batch.step(np.array((number,)))
+            actions = np.array((operator.index(action),), np.int64)  # type: ignore[arg-type]
+        except (TypeError, OverflowError):
+            most = self.batch.actions.num_actions - 1
+            raise ValueError(f"action {action!r} is not a whole number from 0 to {most}") from None
+        out = self.batch.step(actions)
         self._cumulative_rewards[agent] = 0.0
         self.rewards = dict(zip(self.agents, out.rewards[0].tolist(), strict=True))
         self._accumulate_rewards()
@@ -195,6 +198,11 @@ class KismetAECEnv(AECEnv):  # type: ignore[misc] # PettingZoo ships no types
         self.truncations = dict.fromkeys(self.agents, bool(out.truncated[0]))
         self._show(illegal=bool(out.illegal[0]), mover=agent)
         self._deads_step_first()
+
+    def _check_begun(self) -> None:
+        """Raise before the first reset or restore: the arrays hold a game, but nobody has begun it."""
+        if not self._is_seeded:
+            raise gym.error.ResetNeeded("no game has begun; call reset()")
 
     def _show(self, *, illegal: bool, mover: str | None = None) -> None:
         """Select whose turn it is and tell everybody what the cards hold."""
@@ -213,6 +221,7 @@ class KismetAECEnv(AECEnv):  # type: ignore[misc] # PettingZoo ships no types
 
     def observe(self, agent: str) -> Observation:
         """Return what an agent sees now, its mask all zeros unless it is to act."""
+        self._check_begun()
         out = self.batch.look(seats=np.array([self._seat_of[agent]]))
         presented = self.batch.layout.present(out.observations)
         seen = {name: values[0] for name, values in presented.items()} if isinstance(presented, dict) else presented[0]
@@ -220,10 +229,12 @@ class KismetAECEnv(AECEnv):  # type: ignore[misc] # PettingZoo ships no types
 
     def position(self) -> dict[str, Any]:
         """Return the position in the form that `reset(options={"position": ...})` takes."""
+        self._check_begun()
         return self.batch.position()
 
     def save(self) -> dict[str, Any]:
         """Return the exact state of the game, dice to come and rewards not yet taken included."""
+        self._check_begun()
         return {"batch": self.batch.save(), **{name: copy.deepcopy(getattr(self, name)) for name in _OF_A_GAME}}
 
     def restore(self, saved: Mapping[str, Any], key: int | None = None) -> None:

@@ -344,17 +344,28 @@ def test_raise_names_the_legal_actions_and_changes_nothing() -> None:
     assert env.unwrapped.position() == before
 
 
-@pytest.mark.parametrize("action", [-1, 225, 10**6, None, 1.5, "keep"])
+@pytest.mark.parametrize("action", [-1, 225, 10**6, 2**70, None, 1.0, 1.5, "keep"])
 def test_what_is_no_action_always_raises_and_changes_nothing(action: Any) -> None:
     env = begun(num_players=2, illegal_action="penalty")
     before = env.last()
-    with pytest.raises(ValueError, match="action"):
+    with pytest.raises(ValueError, match=r"^action .* is not (one of 0\.\.224|a whole number from 0 to 224)$"):
         env.step(action)
     check_same(env.last()[0], before[0], "observation")
     assert env.last()[1:4] == before[1:4]
 
 
 # Resets, copies, rendering
+
+
+def test_before_the_first_reset_there_is_no_game() -> None:
+    env = kismet_v0.raw_env(render_mode="ansi")
+    for ask in (env.save, env.position, env.render, lambda: env.step(0), lambda: env.observe("player_0")):
+        with pytest.raises(gym.error.ResetNeeded, match="no game has begun"):
+            ask()
+    other = kismet_v0.raw_env()
+    other.reset(seed=1)
+    env.restore(other.save())
+    assert env.position() == other.position()
 
 
 def test_a_reset_to_a_position() -> None:
@@ -427,8 +438,7 @@ def test_the_sheet_is_printed_or_returned(capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"num_players": 0}, "num_players=0 is not from 1 to 6"),
-        ({"num_players": 7}, "num_players=7 is not from 1 to 6"),
+        *(({"num_players": n}, f"num_players={n!r} is not a whole number from 1 to 6") for n in (0, 7, 2.0, 2.5, "2")),
         ({"num_players": 1}, "reward='win' needs opponents; solitaire rewards are points, final"),
         ({"first_player": "seat1"}, "first_player='seat1' is not one of seat0, random"),
         ({"render_mode": "rgb_array"}, "render_mode='rgb_array' is not one of human, ansi or None"),
