@@ -140,10 +140,11 @@ class KismetEnv(gym.Env[Observation, Any]):
         if position is not None:
             position = read_position(position, self.rules, self.batch.num_players)  # before anything changes
         super().reset(seed=seed)
-        if seed is not None or not self._is_seeded:
-            self.batch.seed([seed_of(self, seed)])
-            self._is_seeded = True
-        out = self.batch.deal() if position is None else self.batch.deal_positions([position])
+        with self.batch.undone_on_error():
+            if seed is not None or not self._is_seeded:
+                self.batch.seed([seed_of(self, seed)])
+            out = self.batch.deal() if position is None else self.batch.deal_positions([position])
+        self._is_seeded = True
         return self._observation(out), self._info(out)
 
     def step(self, action: int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:

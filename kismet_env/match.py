@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kismet_env.batch import AUTORESETS, MOST_PLAYERS, Batch, Rows, Saved, Step, whole_numbers
+from kismet_env.batch import AUTORESETS, MOST_PLAYERS, Batch, Rows, Saved, Step, is_whole, whole_number, whole_numbers
 from kismet_env.bots import Player, make
 from kismet_env.engine import drawn_seat
 from kismet_env.jit import Table, compiled
@@ -59,6 +59,8 @@ class Match(Batch):
     a full card or zeros forced on the last boxes, its first step pays what there is to pay and ends the game, whatever
     the action.
 
+    Whatever raises in a step or while games begin, an opponent or an interrupt, leaves all games as they were before.
+
     Args:
         num_games: N, at least 1.
         opponents: one to five names or players, in playing order from the learner's left.
@@ -87,14 +89,16 @@ class Match(Batch):
     ) -> None:
         if autoreset not in AUTORESETS:
             raise ValueError(f"autoreset_mode={autoreset!r} is not one of {', '.join(AUTORESETS)}")
+        num_games = whole_number("num_games", num_games, 1)
         self._autoreset = autoreset
         self._rules = Rules.of(rules)
         self._seat_players(opponents)
         num_players = 1 + len(self.opponents)
-        if seat != "random" and seat not in range(num_players):
+        drawn = isinstance(seat, str) and seat == "random"
+        if not drawn and not (is_whole(seat) and seat in range(num_players)):
             seats = ", ".join(map(str, range(num_players)))
             raise ValueError(f"seat={seat!r} is not one of {seats} or 'random'")
-        self._seat = -1 if seat == "random" else int(seat)
+        self._seat = -1 if drawn else int(seat)
         self.learners = np.zeros(num_games, LEARNER)
         self.learners["told"] = True
         if illegal_action is None:
@@ -116,14 +120,16 @@ class Match(Batch):
         Raises ValueError, and changes nothing, for another number of them or an unknown name.
         """
         if len(_listed(opponents)) != len(self.opponents):
-            raise ValueError(f"{len(_listed(opponents))} opponents cannot take {len(self.opponents)} seats")
+            valid = f"{len(self.opponents)}, as many as there are"
+            raise ValueError(f"opponents has {len(_listed(opponents))} entries; valid are {valid}")
         self._seat_players(opponents)
 
     def _seat_players(self, opponents: Opponents) -> None:
         """Make the players; a name or an object that comes more than once is one player."""
         opponents = _listed(opponents)
         if not 1 <= len(opponents) < MOST_PLAYERS:
-            raise ValueError(f"{len(opponents)} opponents are not from 1 to {MOST_PLAYERS - 1}")
+            valid = f"1 to {MOST_PLAYERS - 1} names or players"
+            raise ValueError(f"opponents has {len(opponents)} entries; valid are {valid}")
         keys = [one if isinstance(one, str) else id(one) for one in opponents]
         distinct = list(dict.fromkeys(keys))
         players = [_player(opponents[keys.index(key)], self._rules) for key in distinct]
@@ -171,21 +177,27 @@ class Match(Batch):
 
     def begin(self, rows: Rows) -> None:
         """Begin a new game in each of `rows` (n,) and play to the learner's first decision."""
+        with self.undone_on_error():
+            self._begin(rows)
+
+    def _begin(self, rows: Rows) -> None:
         super().begin(rows)
         self._open(rows)
 
     def deal_keys(self, keys: npt.NDArray[np.uint64]) -> Step:
         """Begin in every row the game of its key, (N,) uint64, and return what the learner sees."""
-        super().deal_keys(keys)
-        self._open(self.all_rows)
+        with self.undone_on_error():
+            super().deal_keys(keys)
+            self._open(self.all_rows)
         return self.look()
 
     def deal_positions(
         self, positions: Sequence[Mapping[str, Any] | Position], rows: npt.NDArray[np.bool_] | None = None
     ) -> Step:
         """Begin in `rows` the games of `positions` and play to the learner's first decision; see `Batch`."""
-        super().deal_positions(positions, rows)
-        self._open(self.all_rows if rows is None else np.flatnonzero(rows))
+        with self.undone_on_error():
+            super().deal_positions(positions, rows)
+            self._open(self.all_rows if rows is None else np.flatnonzero(rows))
         return self.look()
 
     def _open(self, rows: Rows) -> None:
@@ -206,10 +218,18 @@ class Match(Batch):
 
     def step(self, actions: npt.ArrayLike, only: Rows | None = None) -> Step:
         """Play the learner's actions (N,) and on to its next decision; see `Batch`."""
-        rows = self.all_rows if only is None else only
+        rows = self._rows(only)
         numbers = whole_numbers(actions, len(rows))
+        with self.undone_on_error():
+            return self._step(numbers, rows)
+
+    def _step(self, numbers: npt.NDArray[np.int64], rows: Rows) -> Step:
         learners, is_over = self.learners, self.state.games["over"]
         going_on = ~learners["told"][rows]
+        unknown = going_on & ((numbers < 0) | (numbers >= self.actions.num_actions))
+        if unknown.any():  # asked here too: a game may be over without the learner's knowledge
+            at = int(unknown.argmax())
+            raise ValueError(self._refusal(int(rows[at]), int(numbers[at])))
         acted = rows[going_on]
         seats = learners["seat"][acted]
         own = super().step(numbers[going_on], acted)
@@ -224,7 +244,7 @@ class Match(Batch):
         learners["owed"][acted] = 0.0
         learners["told"][rows[ended]] = True
         if self._autoreset == "NextStep":
-            self.begin(rows[~going_on])
+            self._begin(rows[~going_on])
         elif self._autoreset == "SameStep" and ended.any():
             self._begin_anew(rows[ended])
         return self.look(rows)._replace(
@@ -238,7 +258,7 @@ class Match(Batch):
         self.final.scorecards[rows] = last.scorecards
         self.final.totals[rows] = last.totals
         self.final_news = self.news()
-        self.begin(rows)
+        self._begin(rows)
 
     def _let_others_play(self, rows: Rows) -> None:
         """Play in `rows` until it is the learner's turn or the game is over; note what the learner earns meanwhile."""
@@ -263,13 +283,11 @@ class Match(Batch):
 
     def save(self) -> SavedMatch:
         """Return a copy of everything that decides how the games go on, but for the opponents themselves."""
-        return SavedMatch(*(array.copy() for array in (*self.state, self.learners)))
+        return SavedMatch(*(array.copy() for array in self._kept))
 
-    def restore(self, saved: Saved, key: int | None = None) -> None:
-        """Go back to `saved`, of a match of the same shape and options; see `Batch`."""
-        games, cards, learners = saved
-        super().restore((games, cards), key)
-        self.learners[...] = learners
+    @property
+    def _kept(self) -> Saved:
+        return (*self.state, self.learners)
 
 
 @compiled
@@ -287,6 +305,8 @@ def _listed(opponents: Opponents) -> tuple[str | Player, ...]:
 def _player(opponent: str | Player, rules: Rules) -> Player:
     if isinstance(opponent, str):
         return make(opponent, rules)
+    if isinstance(opponent, type):
+        raise ValueError(f"opponent {opponent.__name__} is a class; give an instance of it")
     if not callable(getattr(opponent, "act", None)):
         raise ValueError(f"opponent {opponent!r} is neither a name nor a player with act(observations, masks, u)")
     return opponent

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 
-from kismet_env.batch import Batch, Step
+from kismet_env.batch import Batch, Step, whole_number
 from kismet_env.env import Observation
 from kismet_env.match import Match, Opponents
 from kismet_env.rules import Rules
@@ -31,8 +31,8 @@ class KismetVecEnv(VecEnv):
         num_envs: N.
         seed: row i gets the seed + i at the next reset; None leaves the choice to the operating system. `seed()` does
             the same later; models of Stable-Baselines3 call it when they are made with a seed.
-        opponents, seat: as for `KismetVersusEnv`; without opponents the game is solitaire. `set_opponents` replaces
-            them while games go on, for self-play.
+        opponents, seat: as for `KismetVersusEnv`; without opponents (None) the game is solitaire and has no seat to
+            choose. `set_opponents` replaces them while games go on, for self-play.
         rules, actions, observation, start: as for `KismetEnv`. "dict" observations are for `MultiInputPolicy`.
         reward, illegal_action: as for these environments; None stands for their defaults.
 
@@ -48,8 +48,8 @@ class KismetVecEnv(VecEnv):
         num_envs: int,
         seed: int | None = None,
         *,
-        opponents: Opponents = (),
-        seat: int | str = 0,
+        opponents: Opponents | None = None,
+        seat: int | str | None = None,
         rules: Rules | Mapping[str, Any] | None = None,
         actions: str = "keeps",
         observation: str = "features",
@@ -66,7 +66,13 @@ class KismetVecEnv(VecEnv):
         }
         chosen = {"reward": reward, "illegal_action": illegal_action}
         options |= {name: value for name, value in chosen.items() if value is not None}
-        self.batch = Match(num_envs, opponents, seat=seat, **options) if opponents else Batch(num_envs, **options)
+        num_envs = whole_number("num_envs", num_envs, 1)
+        if opponents is not None:
+            self.batch: Batch = Match(num_envs, opponents, seat=0 if seat is None else seat, **options)
+        elif seat is None:
+            self.batch = Batch(num_envs, **options)
+        else:
+            raise ValueError(f"seat={seat!r} needs opponents, 1 to 5 names or players; a solitaire game has no seats")
         num_actions = self.batch.actions.num_actions
         self._mask = np.ones((num_envs, num_actions), np.bool_)
         self._returns = np.zeros(num_envs)
@@ -101,15 +107,16 @@ class KismetVecEnv(VecEnv):
         if not seeds and not self._is_seeded:
             first = int(np.random.default_rng().integers(2**63))
             seeds = [first + row for row in range(self.num_envs)]
-        if seeds:
-            self.batch.seed(seeds)
-            self._is_seeded = True
+        placed = np.array([position is not None for position in positions])
+        with self.batch.undone_on_error():
+            if seeds:
+                self.batch.seed(seeds)
+            out = self.batch.deal(~placed)
+            if placed.any():
+                out = self.batch.deal_positions([position or {} for position in positions], placed)
+        self._is_seeded = True
         self._reset_seeds()
         self._reset_options()
-        placed = np.array([position is not None for position in positions])
-        out = self.batch.deal(~placed)
-        if placed.any():
-            out = self.batch.deal_positions([position or {} for position in positions], placed)
         self._returns[:], self._lengths[:] = 0, 0
         return self._observed(out)
 

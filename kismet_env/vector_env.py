@@ -11,7 +11,7 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from kismet_env.batch import Batch, Step
+from kismet_env.batch import Batch, Step, whole_number
 from kismet_env.env import RENDER_MODES, Observation, seed_of
 from kismet_env.position import Position, read_position
 from kismet_env.render.sheet import sheet
@@ -57,7 +57,7 @@ class KismetVectorEnv(VectorEnv[Observation, npt.NDArray[np.int64], npt.NDArray[
         render_mode: str | None = None,
     ) -> None:
         batch = Batch(
-            num_envs,
+            whole_number("num_envs", num_envs, 1),
             rules=rules,
             actions=actions,
             observation=observation,
@@ -97,10 +97,11 @@ class KismetVectorEnv(VectorEnv[Observation, npt.NDArray[np.int64], npt.NDArray[
         super().reset(seed=None if seeds is None else seeds[0])
         if seeds is None and not self._is_seeded:
             seeds = _rising(seed_of(self, None), self.num_envs)
-        if seeds is not None:
-            self.batch.seed(seeds, rows if self._is_seeded else None)  # no row is ever dealt a game without a seed
-            self._is_seeded = True
-        out = self.batch.deal(rows) if positions is None else self.batch.deal_positions(positions, rows)
+        with self.batch.undone_on_error():
+            if seeds is not None:
+                self.batch.seed(seeds, rows if self._is_seeded else None)  # no row is ever dealt a game without a seed
+            out = self.batch.deal(rows) if positions is None else self.batch.deal_positions(positions, rows)
+        self._is_seeded = True
         return self.batch.layout.present(out.observations), self._infos(out)
 
     def _checked_rows(self, reset_mask: Any) -> npt.NDArray[np.bool_] | None:

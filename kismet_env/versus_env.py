@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import AutoresetMode
 
-from kismet_env.batch import Step
+from kismet_env.batch import Step, whole_number
 from kismet_env.env import KismetEnv
 from kismet_env.match import Match, News, Opponents
 from kismet_env.observation import layout_of
@@ -57,9 +57,10 @@ class KismetVersusEnv(KismetEnv):
     `seat` int; `opponent_totals` int16 (P - 1,) in playing order.
 
     ## Arguments
-    `opponents`: names for `kismet_env.bots.make` or players with `act(observations, masks, u)`, the first sits on the
-    learner's left; `seat`: 0..P-1 (seat 0 plays first) or "random", drawn anew for every game. The others as in
-    `KismetEnv`. `set_opponents` replaces the players while games go on.
+    `opponents`: names for `kismet_env.bots.make` or players with `act(observations, masks, u)` made for the same rules,
+    the first sits on the learner's left; a model file needs your trust, so give the player itself,
+    `make("sb3:FILE.zip", rules, trust=True)`; `seat`: 0..P-1 (seat 0 plays first) or "random", drawn anew for every
+    game. The others as in `KismetEnv`. `set_opponents` replaces the players while games go on.
 
     ## Randomness
     As in `KismetEnv`; seat and lots of stochastic opponents come from the same key.
@@ -139,7 +140,7 @@ class KismetVersusVectorEnv(KismetVectorEnv):
         render_mode: str | None = None,
     ) -> None:
         match = Match(
-            num_envs,
+            whole_number("num_envs", num_envs, 1),
             opponents,
             seat=seat,
             rules=rules,

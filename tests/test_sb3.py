@@ -190,9 +190,11 @@ def test_save_and_restore_and_pickle_go_on_with_the_same_games() -> None:
         KismetVecEnv(5).restore(saved)
 
 
-@pytest.mark.parametrize("arguments", [{"num_envs": 0}, {"num_envs": 2, "observation": "pixels"}], ids=str)
+@pytest.mark.parametrize(
+    "arguments", [*({"num_envs": n} for n in (-1, 0, 2.5, "3")), {"num_envs": 2, "observation": "pixels"}], ids=str
+)
 def test_bad_arguments_are_refused(arguments: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="is not"):
+    with pytest.raises(ValueError, match=r"^(num_envs|observation)=.* is not"):
         KismetVecEnv(**arguments)
 
 

@@ -18,6 +18,7 @@ from kismet_env import Box, Rules
 from kismet_env.actions import actions_of
 from kismet_env.batch import Batch
 from kismet_env.bots import PLAYERS, Player, make
+from kismet_env.env import KismetEnv
 from kismet_env.match import Match
 from kismet_env.observation import layout_of
 from kismet_env.versus_env import KismetVersusEnv, KismetVersusVectorEnv
@@ -47,9 +48,29 @@ class Filler:
         return np.array([next(action for action in self.wishes if mask[action]) for mask in masks])
 
 
+class Failing(Hunter):
+    """A hunter whose next call but `after` does not end well, once."""
+
+    after = -1
+    failure: BaseException | None = None  # None: he answers with an illegal action
+
+    def act(self, observations: Any, masks: Any, u: Any = None) -> Any:
+        self.after -= 1
+        if self.after != -1:
+            return super().act(observations, masks, u)
+        if self.failure is None:
+            return np.full(len(masks), FILL(Box.KISMET))
+        raise self.failure
+
+
 def some_action(masks: np.ndarray, rng: np.random.Generator) -> Any:
     """Return legal actions, boxes more often than not."""
     return actions_for(np.atleast_2d(masks), rng, may_be_illegal=False)
+
+
+def fill_if_legal(masks: np.ndarray) -> Any:
+    """Return the last legal action of every row: one that fills a box, if any does."""
+    return masks.shape[-1] - 1 - masks[..., ::-1].argmax(-1)
 
 
 def second_kismet(num_players: int, victim: dict[str, int] | None = None, **roller: int) -> dict[str, Any]:
@@ -319,6 +340,9 @@ def test_a_game_over_before_the_first_decision_ends_with_the_first_step(mode: st
         _, info = env.reset(seed=0, options={"position": position})
         assert info["action_mask"].all()
         assert info["forced_zeros"].nonzero()[0].tolist() == [Box.KISMET]
+        for unknown in (-1, 225, 10**6):
+            with pytest.raises(ValueError, match=f"action {unknown} is not one of 0..224"):
+                env.step(unknown)
         _, reward, terminated, truncated, info = env.step(0)
         assert (reward, terminated, truncated, info["illegal_action"]) == (-1.0, True, False, False)
         with pytest.raises(gym.error.ResetNeeded):
@@ -326,6 +350,8 @@ def test_a_game_over_before_the_first_decision_ends_with_the_first_step(mode: st
         return
     batch = KismetVersusVectorEnv(2, (Filler(),), autoreset_mode=mode)
     batch.reset(seed=0, options={"position": position})
+    with pytest.raises(ValueError, match=r"game 1: action 225 is not one of 0\.\.224"):
+        batch.step(np.array([0, 225]))
     _, rewards, terminated, _, infos = batch.step(np.array([0, 224]))
     assert rewards.tolist() == [-1, -1]
     assert terminated.all()
@@ -411,7 +437,7 @@ def test_opponents_can_be_replaced_while_games_go_on() -> None:
     assert len(first.calls) == calls
     assert second.calls
     for wrong, message in (
-        (("greedy",), "1 opponents cannot take 2 seats"),
+        (("greedy",), "opponents has 1 entries; valid are 2, as many as there are"),
         (("greedy", "greedier"), "player 'greedier' is unknown"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -461,7 +487,81 @@ def test_restore_goes_back_exactly_and_a_key_changes_the_dice_to_come() -> None:
         assert same == all(np.array_equal(one[0], other[0]) for one, other in zip(first, second, strict=True))
 
 
+# What goes wrong
+
+
+@pytest.mark.parametrize("failure", [RuntimeError("lost"), KeyboardInterrupt(), None], ids=["error", "stop", "illegal"])
+@pytest.mark.parametrize("after", [0, 2])
+@pytest.mark.parametrize("mode", ["single", *MODES])
+def test_an_opponent_who_fails_leaves_the_games_as_they_were(mode: str, after: int, failure: Any) -> None:
+    """In a step and in a reset, whether or not he has already played some of his turn; then play goes on as if not."""
+    player, errors = Failing(), ValueError if failure is None else type(failure)
+
+    def made(opponent: Any) -> Any:
+        options: dict[str, Any] = {"opponents": ("random", opponent), "seat": 1, "reward": "points", "start": "open:3"}
+        if mode == "single":
+            return KismetVersusEnv(**options)
+        return KismetVersusVectorEnv(3, **options, autoreset_mode=mode)
+
+    def fails(call: Any) -> None:
+        before = env.batch.save()
+        player.after, player.failure = after, failure
+        with pytest.raises(errors):
+            call()
+        assert player.after < 0
+        for one, other in zip(env.batch.save(), before, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+    env, twin = made(player), made(Hunter())
+    fails(lambda: env.reset(seed=4))
+    with pytest.raises((gym.error.ResetNeeded, ValueError), match=r"not begun|has begun"):
+        env.step(0 if mode == "single" else np.zeros(3, int))
+    one, other = env.reset(seed=4), twin.reset(seed=4)
+    failures = 0
+    for number in range(30):
+        check_same(dict(enumerate(one)), dict(enumerate(other)), f"step {number}")
+        if mode in ("single", "Disabled") and number and np.any(one[2]):
+            break
+        actions = fill_if_legal(one[-1]["action_mask"])
+        passes = (actions >= FILL(Box.ACES)) & ((one[-1]["scorecard"] < 0).sum(-1) > 1)
+        if np.any(passes) and failures < 2:
+            failures += 1
+            fails(lambda actions=actions: env.step(actions))
+            fails(lambda: env.reset(seed=5))
+            fails(env.reset)
+        one, other = env.step(actions), twin.step(actions)
+    assert failures == 2
+    check_same(env.reset()[0], twin.reset()[0], "the next game")
+
+
+def test_a_step_that_fails_as_it_begins_a_game_leaves_the_old_one() -> None:
+    player = Failing()
+    match = Match(1, (player,), seat=1, start="open:1", autoreset="SameStep")
+    match.seed([0])
+    seen = match.deal()
+    while not seen.masks[0, FILL(Box.ACES) :].any():
+        seen = match.step(fill_if_legal(seen.masks))
+    before, fill = match.save(), fill_if_legal(seen.masks)
+    player.after, player.failure = 0, RuntimeError("lost")
+    with pytest.raises(RuntimeError, match="lost"):
+        match.step(fill)
+    assert all(np.array_equal(one, other) for one, other in zip(match.save(), before, strict=True))
+    assert match.step(fill).terminated.all()
+
+
 # What is refused
+
+
+def test_a_game_of_another_kind_is_refused_and_changes_nothing() -> None:
+    versus, alone = KismetVersusEnv(("greedy",)), KismetEnv()
+    for env in (versus, alone):
+        env.reset(seed=0)
+    three = KismetVersusEnv(["greedy"] * 2)
+    for env, saved in ((versus, alone.save()), (alone, versus.save()), (versus, three.save())):
+        before = env.save()
+        with pytest.raises(ValueError, match="do not fit"):
+            env.restore(saved)
+        assert all(np.array_equal(one, other) for one, other in zip(env.save(), before, strict=True))
 
 
 def test_the_default_for_illegal_actions_follows_the_reward() -> None:
@@ -510,8 +610,14 @@ def test_what_are_no_actions_is_refused(actions: Any) -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"opponents": ()}, "0 opponents are not from 1 to 5"),
-        ({"opponents": ("greedy",) * 6}, "6 opponents are not from 1 to 5"),
+        ({"num_envs": 2.5}, "num_envs=2.5 is not a whole number of at least 1"),
+        ({"opponents": ()}, "opponents has 0 entries; valid are 1 to 5 names or players"),
+        ({"opponents": ("greedy",) * 6}, "opponents has 6 entries; valid are 1 to 5 names or players"),
+        ({"opponents": Hunter}, "opponent Hunter is a class; give an instance of it"),
+        ({"opponents": ("greedy", Hunter)}, "opponent Hunter is a class; give an instance of it"),
+        ({"seat": True}, "seat=True is not one of 0, 1 or 'random'"),
+        ({"seat": 1.0}, "seat=1.0 is not one of 0, 1 or 'random'"),
+        ({"seat": np.array([0, 1])}, "seat=array([0, 1]) is not one of 0, 1 or 'random'"),
         ({"seat": 2}, "seat=2 is not one of 0, 1 or 'random'"),
         ({"seat": "first"}, "seat='first' is not one of 0, 1 or 'random'"),
         ({"reward": "score"}, "reward='score' is not one of points, final, win"),
@@ -522,7 +628,12 @@ def test_what_are_no_actions_is_refused(actions: Any) -> None:
 )
 def test_a_wrong_argument_names_the_valid_ones(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        KismetVersusVectorEnv(2, **wrong)
+        KismetVersusVectorEnv(**{"num_envs": 2, **wrong})
+
+
+def test_a_file_as_opponent_needs_a_player_that_was_made_with_trust() -> None:
+    with pytest.raises(ValueError, match=re.escape("make('sb3:some.zip', rules, trust=True)")):
+        KismetVersusEnv(("sb3:some.zip",))
 
 
 @pytest.mark.parametrize("one", ["greedy", Hunter()])

@@ -1,5 +1,6 @@
 """`KismetVecEnv` with opponents: the rows of the vector environment; MaskablePPO learns and plays itself."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -117,6 +118,43 @@ def test_a_solitaire_player_has_no_opponents_to_replace() -> None:
         KismetVecEnv(2).set_opponents(("greedy",))
     with pytest.raises(ValueError, match="'greedier' is unknown"):
         KismetVecEnv(2, opponents=("greedier",))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"seat": 0}, "seat=0 needs opponents, 1 to 5 names or players; a solitaire game has no seats"),
+        ({"opponents": []}, "opponents has 0 entries; valid are 1 to 5 names or players"),
+        ({"opponents": ("greedy",), "seat": 2}, "seat=2 is not one of 0, 1 or 'random'"),
+    ],
+)
+def test_a_wrong_argument_names_the_valid_ones(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        KismetVecEnv(2, **wrong)
+
+
+def test_an_opponent_who_fails_leaves_the_games_and_their_seeds_as_they_were() -> None:
+    class Once(Hunter):
+        fails = True
+
+        def act(self, observations: Any, masks: Any, u: Any = None) -> Any:
+            if self.fails:
+                self.fails = False
+                raise RuntimeError("lost")
+            return super().act(observations, masks, u)
+
+    player = Once()
+    env, twin = (KismetVecEnv(4, seed=3, opponents=one, seat=1) for one in (player, Hunter()))
+    with pytest.raises(RuntimeError, match="lost"):
+        env.reset()
+    np.testing.assert_array_equal(env.reset(), twin.reset())
+    player.fails, fill = True, 224 - env.action_masks()[:, ::-1].argmax(1)
+    with pytest.raises(RuntimeError, match="lost"):
+        env.step(fill)
+    for _ in range(30):
+        fill = 224 - env.action_masks()[:, ::-1].argmax(1)
+        for one, other in zip(env.step(fill)[:3], twin.step(fill)[:3], strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 def test_single_environments_do_as_well() -> None:

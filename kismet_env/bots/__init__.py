@@ -66,7 +66,7 @@ def make(name: str, rules: Rules | Mapping[str, Any] | None = None, *, trust: bo
         if not trust:
             raise ValueError(
                 f"player {name!r}: loading the file can run any code that its author put there; "
-                "if you trust it, add --trust (in Python: trust=True)"
+                f"if you trust it, add --trust (in Python give the player, make({name!r}, rules, trust=True))"
             )
         policy = load_sb3(file, rules)
         return policy if rest.endswith(_SAMPLE) else MostProbable(policy)
