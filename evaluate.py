@@ -32,8 +32,9 @@ class Config:
     """Play solitaire Kismet with any number of players on the same dice and compare them."""
 
     names: tyro.conf.Positional[tuple[str, ...]] = ()
-    """Players: random, greedy, turn_greedy, rule_based, optimal, epsilon:E and boltzmann:T (perfect but for slips), or
-    sb3:FILE.zip for a model of MaskablePPO (its most probable actions; with :sample behind it, it draws lots)."""
+    """Players: random, greedy, turn_greedy, rule_based, optimal, epsilon:E and boltzmann:T (perfect but for slips),
+    policy:FILE for a portable policy, or sb3:FILE.zip for a model of MaskablePPO (learned ones play their most probable
+    actions; with :sample behind it, they draw lots)."""
     games: int = 1000
     """How many games each of them plays, to the end."""
     seed: int = 0

@@ -129,7 +129,19 @@ def test_the_most_probable_action_is_the_lowest_number_among_equals() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["", "nobody", "Random", "random:sample", "turn_greedy:1", "epsilon", "epsilon:", "sb3", "sb3:", "sb3::sample"],
+    [
+        "",
+        "nobody",
+        "Random",
+        "random:sample",
+        "turn_greedy:1",
+        "epsilon",
+        "epsilon:",
+        "sb3:",
+        "sb3::sample",
+        "policy:",
+        "policy::sample",
+    ],
 )
 def test_unknown_players_are_refused_in_one_line_that_names_the_valid_ones(name: str) -> None:
     with pytest.raises(ValueError, match="players are random, greedy, turn_greedy") as refusal:

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from kismet_env.bots.actor import Actor
 from kismet_env.bots.boltzmann import Boltzmann
+from kismet_env.bots.card_value import CardValue
 from kismet_env.bots.epsilon import Epsilon
 from kismet_env.bots.greedy import Greedy
 from kismet_env.bots.optimal import Optimal
@@ -20,6 +22,7 @@ from kismet_env.bots.random import Random
 from kismet_env.bots.rule_based import RuleBased
 from kismet_env.bots.sb3_policy import load_sb3
 from kismet_env.bots.turn_greedy import TurnGreedy
+from kismet_env.policy_file import load_policy
 from kismet_env.rules import Rules
 
 __all__ = ["GRADED", "PLAYERS", "Player", "StochasticPlayer", "TurnPlayer", "make"]
@@ -46,10 +49,10 @@ _SAMPLE = ":sample"
 def make(name: str, rules: Rules | Mapping[str, Any] | None = None, *, trust: bool = False) -> Player:
     """Return the player called `name`, ready to play under `rules`.
 
-    Names are those of `PLAYERS`, those of `GRADED` with a number, and "sb3:FILE.zip" for a model of MaskablePPO, which
-    plays its most probable action, or draws lots with ":sample" behind the name. Such a file is unpickled, which can
-    run any code: it needs `trust`. Raises ValueError for an unknown name, naming the valid ones, and for a number or a
-    file that cannot be used.
+    Names are those of `PLAYERS`, those of `GRADED` with a number, "policy:FILE" for a portable policy and
+    "sb3:FILE.zip" for a model of MaskablePPO. The latter two play their most probable action, or draw lots with
+    ":sample" behind the name. A model is unpickled, which can run any code: it needs `trust`. Raises ValueError for an
+    unknown name, naming the valid ones, and for a number or a file that cannot be used.
     """
     rules = Rules.of(rules)
     if name in PLAYERS:
@@ -61,14 +64,21 @@ def make(name: str, rules: Rules | Mapping[str, Any] | None = None, *, trust: bo
         except ValueError:
             raise ValueError(f"player {name!r}: {rest!r} is not a number") from None
         return GRADED[kind](strength, rules)
-    file = rest.removesuffix(_SAMPLE)
+    file, draws_lots = rest.removesuffix(_SAMPLE), rest.endswith(_SAMPLE)
+    if kind == "policy" and file:
+        learned = load_policy(file, rules)
+        if learned.kind == "actor":
+            return Actor(learned) if draws_lots else MostProbable(Actor(learned))
+        if draws_lots:
+            raise ValueError(f"player {name!r}: a policy of kind {learned.kind} draws no lots; leave out {_SAMPLE}")
+        return CardValue(learned)
     if kind == "sb3" and file:
         if not trust:
             raise ValueError(
                 f"player {name!r}: loading the file can run any code that its author put there; "
                 f"if you trust it, add --trust (in Python give the player, make({name!r}, rules, trust=True))"
             )
-        policy = load_sb3(file, rules)
-        return policy if rest.endswith(_SAMPLE) else MostProbable(policy)
-    valid = [*PLAYERS, *(f"{graded}:NUMBER" for graded in GRADED), "sb3:FILE.zip"]
+        model = load_sb3(file, rules)
+        return model if draws_lots else MostProbable(model)
+    valid = [*PLAYERS, *(f"{graded}:NUMBER" for graded in GRADED), "policy:FILE", "sb3:FILE.zip"]
     raise ValueError(f"player {name!r} is unknown; players are {', '.join(valid)}")

@@ -1,0 +1,98 @@
+"""Plays each turn exactly and leaves what comes after it to a network that judges cards.
+
+Filling a box is worth its points, its bonus and what the network, that of a portable policy of kind "card_value",
+expects to come on the card after it; a full card is worth nothing more. With the exact values this is perfect play.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from kismet_env.bots.plan_book import PlanBook
+from kismet_env.bots.player import Actions, Masks, Observations, Shares, turn_values
+from kismet_env.dice import NUM_DICE, NUM_ROLLS, roll_indices
+from kismet_env.engine import ALL_BOXES, fill_box
+from kismet_env.exact import TurnPolicy
+from kismet_env.jit import Table, compiled
+from kismet_env.observation import card_layout, decode, observe_cards
+from kismet_env.policy_file import Policy
+from kismet_env.rules import MAX_BASIC_TOTAL, NUM_BOXES
+from kismet_env.tables import Record, tables_of
+
+_MOST_AFTER = NUM_BOXES * (NUM_DICE + 1) * 2
+"""Cards that one card can become in a turn: for each box the points of a Basic box, armed or not."""
+
+
+class CardValue:
+    """Plays the action with the most points expected in the turn and, by the network, after it.
+
+    Args:
+        policy: one of kind "card_value"; it plays under the rules it was trained for.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self._network = policy.network
+        self._rules = policy.provenance.rules
+        self._tables = tables_of(self._rules)
+        self._book = PlanBook(self._tables, self.write_worths)
+
+    def values(self, cards: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """Return the points that the network expects on `cards`, rows (filled, basic_total, armed) (C, 3); (C,)."""
+        seen = np.empty((len(cards), card_layout(self._rules).size), np.float32)
+        observe_cards(self._tables, cards, seen)
+        return np.where(cards[:, 0] == ALL_BOXES, 0.0, self._network(seen)[:, 0])
+
+    def write_worths(self, cards: npt.NDArray[np.int64], worths: npt.NDArray[np.float64]) -> None:
+        """Write what filling each box with each roll is worth on each of `cards`; see turn.action_values."""
+        after, places = np.empty((1 + len(cards) * _MOST_AFTER, 3), np.int64), np.empty(worths.shape, np.int64)
+        count = _write_gains(self._tables, cards, worths, after, places)
+        worths += self.values(after[:count])[places]
+
+    def action_values(self, observations: Observations) -> npt.NDArray[np.float64]:
+        """Return the points expected of each action and all that follows, (N, 225); -inf where illegal."""
+        return turn_values(observations, self._tables, self.write_worths)
+
+    def act(self, observations: Observations, masks: Masks, u: Shares | None = None) -> Actions:
+        """Return the best action for every row, the lowest number among equals."""
+        filled, basic_total, armed, dice, rolls_left = decode(observations)
+        cards = np.stack([filled, basic_total, armed], axis=1)
+        return self._book.actions(cards, roll_indices(dice), rolls_left)
+
+    def turn_policy(self) -> TurnPolicy:
+        """Return how he chooses."""
+        return TurnPolicy("best", write_worths=self.write_worths)
+
+
+@compiled
+def _write_gains(tables_array: Record, cards: Table, worths: Table, after: Table, places: Table) -> int:
+    """Write points and bonus of filling each box with each roll into `worths` [card, box, roll].
+
+    The cards after it go into the rows of `after`, each once, the full card first, and which of them it is into
+    `places`, shaped as `worths`. Returns how many there are. A filled box brings 0 and leads to the full card.
+    """
+    tables = tables_array[0]
+    after[0] = ALL_BOXES, 0, 0
+    count = 1
+    place_of = np.zeros((2, MAX_BASIC_TOTAL + 1), np.int64)
+    for index in range(len(cards)):
+        filled, basic_total, armed = cards[index, 0], cards[index, 1], cards[index, 2] != 0
+        for box in range(NUM_BOXES):
+            first = count  # places before it are of other filled boxes
+            for roll in range(NUM_ROLLS):
+                worths[index, box, roll] = places[index, box, roll] = 0
+                if filled >> box & 1:
+                    continue
+                points, bonus, filled_after, total_after, armed_after = fill_box(
+                    tables, filled, basic_total, armed, roll, box
+                )
+                worths[index, box, roll] = points + bonus
+                if filled_after == ALL_BOXES:
+                    continue
+                is_armed = int(armed_after)
+                if place_of[is_armed, total_after] < first:
+                    place_of[is_armed, total_after] = count
+                    after[count, 0], after[count, 1], after[count, 2] = filled_after, total_after, is_armed
+                    count += 1
+                places[index, box, roll] = place_of[is_armed, total_after]
+    return count
