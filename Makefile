@@ -22,7 +22,7 @@ install: $(INSTALLED) ## make .venv and install everything into it
 
 demo: $(INSTALLED) ## train a masked PPO agent for MINUTES minutes and compare it with the bots
 	$(BIN)/python train.py maskable_ppo --minutes $(MINUTES) --run runs/demo --overwrite
-	$(BIN)/python evaluate.py random greedy turn_greedy sb3:runs/demo/model.zip --trust \
+	$(BIN)/python evaluate.py random greedy turn_greedy policy:runs/demo/policy.safetensors \
 		--games 10000 --json runs/demo/evaluation.json --plots runs/demo
 	@echo "Model, learning curve, plots and evaluation.json are in runs/demo"
 

@@ -30,6 +30,7 @@ from agents.run import Run
 from kismet_env.batch import Batch
 from kismet_env.dice import hash_words
 from kismet_env.evaluation import SELECTION_DICE, TRAINING_DICE, game_keys
+from kismet_env.policy_file import Network, Policy, save_policy
 from kismet_env.provenance import Provenance
 from kismet_env.rules import Rules
 from kismet_env.sb3 import KismetVecEnv
@@ -151,10 +152,10 @@ def train(config: Config, run: Run) -> None:
                 selection_seconds += last_selection
             run.record(_row(model, env, score))
             if score is not None and run.is_best(score):
-                run.save_model(_archive(model), name="best.zip")
+                _save(model, run, archive="best.zip", policy="best.safetensors")
             if is_last or run.interrupted or run.minutes_unsaved >= config.checkpoint_minutes:
                 run.save_checkpoint(state_of(model, env))
-        run.save_model(_archive(model))
+        _save(model, run, archive="model.zip", policy="policy.safetensors")
         run.plot()
 
 
@@ -285,6 +286,24 @@ def _row(model: MaskablePPO, env: KismetVecEnv, score: float | None) -> dict[str
         "entropy_bonus": model.ent_coef,
         "illegal_actions": env.illegal_actions,
     }
+
+
+def _save(model: MaskablePPO, run: Run, *, archive: str, policy: str) -> None:
+    """Write what has been learned into the folder of `run`: for sb3-contrib, and for players without torch."""
+    run.save_model(_archive(model), name=archive)
+    if run.provenance.observation != "dict":  # its policy is more than layers of numbers
+        save_policy(run.folder / policy, portable(model, run.provenance))
+
+
+def portable(model: MaskablePPO, provenance: Provenance) -> Policy:
+    """Return what the policy network of a model of `make` has learned, to be played without torch."""
+    modules = (*model.policy.mlp_extractor.policy_net, model.policy.action_net)
+    layers = [
+        (module.weight.numpy(force=True), module.bias.numpy(force=True))
+        for module in modules
+        if isinstance(module, nn.Linear)
+    ]
+    return Policy("actor", Network(layers, "silu"), provenance)
 
 
 def _archive(model: MaskablePPO) -> bytes:

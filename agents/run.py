@@ -6,7 +6,8 @@ A folder holds
     sessions.json    every start: time, command, versions, git commit, machine
     curve.csv        a row for every update; curve.png is its picture, tensorboard/ the same for TensorBoard
     checkpoint.pt    all it takes to go on; replaced in one piece, so there is always a whole one
-    model.zip        the policy at the end, best.zip the one with the highest selection score, both for sb3-contrib
+    model.zip        the policy at the end, best.zip the one with the highest selection score, both for sb3-contrib;
+                     policy.safetensors and best.safetensors are the same for players without torch, see `policy_file`
 """
 
 from __future__ import annotations

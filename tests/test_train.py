@@ -22,6 +22,10 @@ from agents import maskable_ppo
 from agents.maskable_ppo import Config, MaskedCategorical
 from agents.run import DEFAULT_MINUTES, Run, saved_config
 from kismet_env import Rules
+from kismet_env.batch import Batch
+from kismet_env.bots import StochasticPlayer, make
+from kismet_env.evaluation import play
+from kismet_env.policy_file import load_policy
 from kismet_env.provenance import Provenance
 from kismet_env.sb3 import KismetVecEnv
 
@@ -93,7 +97,7 @@ def test_a_run_leaves_its_whole_story(finished: Path) -> None:
     assert list((finished / "tensorboard").glob("events.*"))
     assert {path.name for path in finished.iterdir()} == {
         "config.json", "sessions.json", "curve.csv", "curve.png", "tensorboard",
-        "checkpoint.pt", "model.zip", "best.zip",
+        "checkpoint.pt", "model.zip", "best.zip", "policy.safetensors", "best.safetensors",
     }  # fmt: skip
 
 
@@ -116,6 +120,48 @@ def test_the_model_travels_without_the_learner(finished: Path) -> None:
     model, _ = maskable_ppo.make(saved_config(finished, Config))
     maskable_ppo.restore(model, KismetVecEnv(16), torch.load(finished / "checkpoint.pt", weights_only=True)["state"])
     np.testing.assert_array_equal(np.array(done.stdout.split(), int), acts(model))
+
+
+@pytest.mark.parametrize(("archive", "policy"), [("model.zip", "policy.safetensors"), ("best.zip", "best.safetensors")])
+def test_the_portable_policy_plays_as_the_model(finished: Path, archive: str, policy: str) -> None:
+    """The same actions in thousands of decisions, but for those that rounding decides."""
+    theirs, ours = make(f"sb3:{finished / archive}:sample", trust=True), make(f"policy:{finished / policy}:sample")
+    assert isinstance(theirs, StochasticPlayer)
+    assert isinstance(ours, StochasticPlayer)
+    batch, chance = Batch(4000, start="uniform"), np.random.default_rng(0)
+    batch.seed(range(4000))
+    seen, differ = batch.deal(), 0
+    for _ in range(3):
+        rows = np.flatnonzero(~batch.over)
+        one, other = (each.probabilities(seen.observations[rows], seen.masks[rows]) for each in (ours, theirs))
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-5)
+        best, preferred = one.argmax(1), other.argmax(1)
+        differ += np.sum(best != preferred)
+        assert (one.max(1) - one[np.arange(len(rows)), preferred] < 1e-5).all()
+        seen = batch.step((chance.random(seen.masks.shape) * seen.masks).argmax(1))
+    assert differ <= 10
+    assert load_policy(finished / policy).provenance == Provenance.from_json((finished / "config.json").read_text())
+
+
+@pytest.mark.parametrize(("observation", "actions"), [("raw", "holds"), ("dict", "keeps")])
+def test_other_forms_travel_too_but_for_dict(tmp_path: Path, observation: str, actions: str) -> None:
+    options = (
+        "--steps",
+        str(ROLLOUT),
+        "--observation",
+        observation,
+        "--actions",
+        actions,
+        "--run",
+        str(tmp_path / "run"),
+    )
+    assert train.main([*SMALL, *options]) == 0
+    policies = sorted(path.name for path in (tmp_path / "run").glob("*.safetensors"))
+    assert policies == ([] if observation == "dict" else ["best.safetensors", "policy.safetensors"])
+    if policies:
+        ours = make(f"policy:{tmp_path / 'run' / 'policy.safetensors'}")
+        theirs = make(f"sb3:{tmp_path / 'run' / 'model.zip'}", trust=True)
+        assert (play(ours, 20, seed=0).totals == play(theirs, 20, seed=0).totals).all()
 
 
 def test_ctrl_c_saves_and_the_resumed_run_equals_the_uninterrupted_one(
