@@ -321,7 +321,7 @@ def test_raise_names_row_and_legal_actions() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"num_envs": 0}, "num_games=0 is not at least 1"),
+        ({"num_envs": 0}, "num_envs=0 is not a whole number of at least 1"),
         ({"autoreset_mode": "Never"}, "autoreset_mode='Never' is not one of NextStep, SameStep, Disabled"),
         ({"observation": "pixels"}, "observation='pixels' is not one of"),
         ({"reward": "win"}, "reward='win' needs opponents"),
