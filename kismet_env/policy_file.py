@@ -130,7 +130,7 @@ def save_policy(path: str | os.PathLike[str], policy: Policy) -> None:
 def load_policy(path: str | os.PathLike[str], rules: Rules | Mapping[str, Any] | str | None = None) -> Policy:
     """Return the policy in the file at `path`, which is to play under `rules`.
 
-    Raises ValueError, in one line that begins with the path, for a file that is missing or damaged, is of another
+    Raises ValueError, in one line that names the path, for a file that is missing or damaged, is of another
     format, or was trained for other rules or observations.
     """
     rules = Rules.of(rules)
