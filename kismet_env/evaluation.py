@@ -59,6 +59,7 @@ _STANDARD_YARDSTICK = 288.5776885795  # its exact mean under the standard rules:
 _CHUNK = 1024  # games side by side: a few megabytes, and about a second between two reports of progress
 _RESAMPLES, _RESAMPLES_AT_ONCE = 5_000, 100
 _FEWEST_BATCHES = 4_000
+_ROUNDING = 1e-12
 
 
 def game_keys(domain: int, seed: int, games: range) -> npt.NDArray[np.uint64]:
@@ -298,9 +299,9 @@ def mean_interval(values: npt.NDArray[Any]) -> tuple[float, float] | None:
 def bootstrap_interval(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None:
     """Return the BCa bootstrap 95 % interval of the mean of independent `values` (n, ...), which may be skewed.
 
-    Low and high ends, (...) each; None for fewer than two values. What is always the same has no width. Of thousands
-    of values means of a few each are drawn, which leaves the mean, its spread and the correction for skew what they
-    are, so that any number takes no longer. The same values have the same interval, whoever asks.
+    Low and high ends, (...) each; None for fewer than two values. What is always the same, but for rounding, has no
+    width. Of many thousand values means of a few each are drawn, which leaves the mean, its spread and the correction
+    for skew what they are, so that any number takes no longer. The same values have the same interval, whoever asks.
     """
     from scipy import stats
 
@@ -311,7 +312,7 @@ def bootstrap_interval(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64
     batches = values[: len(values) // size * size].reshape(-1, size, *values.shape[1:]).mean(1)
     low, high = mean.copy().reshape(-1), mean.copy().reshape(-1)
     columns = batches.reshape(len(batches), -1).T
-    vary = np.ptp(columns, axis=1) > 0
+    vary = np.ptp(columns, axis=1) > _ROUNDING
     if vary.any():
         columns = columns[vary]
         interval = stats.bootstrap(

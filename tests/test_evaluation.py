@@ -419,6 +419,15 @@ def test_any_number_of_values_has_a_bootstrap_interval_around_its_mean(count: in
     assert bootstrap_interval(values) == interval, "the same values, the same interval"
 
 
+@pytest.mark.parametrize(
+    "values", [[0.0, 1.0], [0.0, 0.0, 5.0], [0.0] * 999 + [300.0], [0.0, 1e-300], [3.0, 3.0, 3.0 + 1e-15]], ids=str
+)
+def test_few_and_nearly_equal_values_have_an_interval_without_a_warning(values: list[float]) -> None:
+    interval = bootstrap_interval(np.array(values))
+    assert interval is not None
+    assert interval[0] <= np.mean(values) <= interval[1]
+
+
 def test_columns_have_the_bootstrap_intervals_that_each_would_have_alone() -> None:
     values = np.random.default_rng(2).exponential(1.0, (50, 2, 3))
     values[:, 1, 1] = 7.0
