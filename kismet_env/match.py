@@ -226,10 +226,12 @@ class Match(Batch):
     def _step(self, numbers: npt.NDArray[np.int64], rows: Rows) -> Step:
         learners, is_over = self.learners, self.state.games["over"]
         going_on = ~learners["told"][rows]
-        unknown = going_on & ((numbers < 0) | (numbers >= self.actions.num_actions))
-        if unknown.any():  # asked here too: a game may be over without the learner's knowledge
-            at = int(unknown.argmax())
-            raise ValueError(self._refusal(int(rows[at]), int(numbers[at])))
+        unsigned, num_actions = numbers.view(np.uint64), self.actions.num_actions  # negative ones are huge
+        if unsigned.max(initial=0) >= num_actions:  # asked here too: a game may be over that the learner plays on
+            unknown = going_on & (unsigned >= num_actions)
+            if unknown.any():
+                at = int(unknown.argmax())
+                raise ValueError(self._refusal(int(rows[at]), int(numbers[at])))
         acted = rows[going_on]
         seats = learners["seat"][acted]
         own = super().step(numbers[going_on], acted)
