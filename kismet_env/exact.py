@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from kismet_env.cards import PARTS, CardNumbers, Cards, place_of
 from kismet_env.dice import (
+    CAN_KEEP,
     KEEP_AND_ONE,
     KEEPS_OF_ROLL,
     MOST_KEEPS,
@@ -25,6 +26,7 @@ from kismet_env.dice import (
     NUM_KEEPS,
     NUM_REROLL_KEEPS,
     NUM_ROLLS,
+    ROLL_DICE,
     ROLL_PROBABILITY,
     roll_indices,
 )
@@ -53,13 +55,23 @@ class TurnPolicy:
         write_worths: for the first three: what filling each box with each roll is worth to him on each card, from
             which turn.plan_turn makes the worth of every action; see turn.action_values.
         write_table: for "table": writes his action for every card, rolls left and roll, [card, left, roll]
-            (C, 3, 252) int64.
+            (C, 3, 252) int64. An illegal one is a ValueError when it is met.
+
+    Raises ValueError for an unknown style and for one without what it needs.
     """
 
     style: str
     strength: float = 0.0
     write_worths: Callable[[Cards, npt.NDArray[np.float64]], None] | None = None
     write_table: Callable[[Cards, npt.NDArray[np.int64]], None] | None = None
+
+    def __post_init__(self) -> None:
+        if self.style not in STYLES:
+            raise ValueError(f"style={self.style!r} is not one of {', '.join(STYLES)}")
+        if (self.write_table is None) == (self.style == "table"):
+            raise ValueError(f'write_table is for style "table" and needed there; the style is {self.style!r}')
+        if self.write_worths is None and not (self.style == "table" or (self.style, self.strength) == ("epsilon", 1.0)):
+            raise ValueError(f"style {self.style!r} needs write_worths")
 
 
 class _Turn(NamedTuple):
@@ -118,6 +130,25 @@ def write_outcomes(
                 mean, mean_square = means[place], squares[place]
             worth[box, roll] = gain + mean
             square[box, roll] = gain * gain + 2.0 * gain * mean + mean_square
+
+
+@compiled
+def _first_illegal(tables_array: Record, cards: Table, choices: Table, can_keep: Table) -> int:
+    """Return where, counted flat, the first illegal action among `choices` [card, left, roll] is; -1: nowhere."""
+    for index in range(len(cards)):
+        filled, armed = cards[index, 0], cards[index, 2] != 0
+        for left in range(ROLLS_PER_TURN):
+            for roll in range(NUM_ROLLS):
+                action = choices[index, left, roll]
+                box = action - NUM_REROLL_KEEPS
+                if 0 <= action < NUM_REROLL_KEEPS:
+                    legal = left > 0 and can_keep[roll, action]
+                else:
+                    boxes = legal_boxes(tables_array[0], filled, armed, roll, left)
+                    legal = 0 <= box < NUM_BOXES and boxes >> box & 1 == 1
+                if not legal:
+                    return (index * ROLLS_PER_TURN + left) * NUM_ROLLS + roll
+    return -1
 
 
 @compiled
@@ -509,6 +540,17 @@ class PolicyValue:
     def _evaluate(self, cards: Cards) -> None:
         self._in_parts(cards, lambda part, arguments: _evaluate(*arguments, self._means, self._squares))
 
+    def _check_table(self, cards: Cards, choices: npt.NDArray[np.int64]) -> None:
+        """Raise ValueError for an illegal action among the `choices` on `cards`."""
+        illegal = _first_illegal(self._numbers.tables, cards, choices, CAN_KEEP)
+        if illegal >= 0:
+            index, left, roll = map(int, np.unravel_index(illegal, (len(cards), *choices.shape[1:])))
+            filled, basic_total, armed = cards[index].tolist()
+            raise ValueError(
+                f"action {choices[index, left, roll]} is illegal with dice {ROLL_DICE[roll].tolist()}, "
+                f"rolls_left={left} on the card filled={filled}, basic_total={basic_total}, armed={armed}"
+            )
+
     def _in_parts(self, cards: Cards, write: Callable[[slice, _Common], None]) -> None:
         """Call `write` with parts of `cards` and the arguments that the kernels have in common for each."""
         worths = np.zeros((CARDS_AT_ONCE, NUM_BOXES, NUM_ROLLS))
@@ -521,6 +563,7 @@ class PolicyValue:
                 policy.write_worths(some, worths[: len(some)])
             if policy.write_table is not None:
                 policy.write_table(some, choices[: len(some)])
+                self._check_table(some, choices)
             style = STYLES.index(policy.style)
             write(
                 part,

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pytest
 import reference
 from brute_force import AFTER, ROLLS, Card, Solitaire, card_of
+from chance import far_out
 from reference_game import KEEP_NUMBER
 
 from kismet_env.actions import actions_of
@@ -257,6 +258,44 @@ def test_a_player_who_does_not_say_how_he_chooses_has_no_exact_value() -> None:
         exact(Silent())
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"style": "worst"}, "style='worst' is not one of best, epsilon, boltzmann, table"),
+        ({"style": "table"}, 'write_table is for style "table" and needed there'),
+        ({"style": "best", "write_table": print}, 'write_table is for style "table"'),
+        ({"style": "best"}, "style 'best' needs write_worths"),
+        ({"style": "epsilon", "strength": 0.5}, "style 'epsilon' needs write_worths"),
+    ],
+)
+def test_a_policy_without_what_its_style_needs_is_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        TurnPolicy(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("action", "left", "dice"),
+    [
+        (KEEPS.num_rolls + Box.ACES, 0, (1, 1, 1, 1, 1)),  # which is filled
+        (KEEPS.num_rolls + Box.FLUSH, 2, (1, 1, 1, 1, 2)),  # a zero before the third roll
+        (KEEP_NUMBER[(6,)], 1, (1, 1, 1, 1, 1)),  # dice that are not there
+        (KEEP_NUMBER[()], 0, (1, 1, 1, 1, 1)),  # a fourth roll
+        (-1, 1, (1, 1, 1, 1, 1)),
+        (KEEPS.num_actions, 1, (1, 1, 1, 1, 1)),
+    ],
+)
+def test_an_illegal_action_in_a_table_is_refused(action: int, left: int, dice: tuple[int, ...]) -> None:
+    def write_table(cards: npt.NDArray[np.int64], table: npt.NDArray[np.int64]) -> None:
+        write(cards, table)
+        table[0, left, roll_index(dice)] = action
+
+    write = make("greedy").turn_policy().write_table  # type: ignore[attr-defined]
+    with pytest.raises(
+        ValueError, match=f"action {action} is illegal with dice .*, rolls_left={left} on the card filled"
+    ):
+        PolicyValue(TurnPolicy("table", write_table=write_table), tables_of(Rules()), closed=closed_of(Box.FLUSH))
+
+
 # What exact() says of whole games; `test_whole_games_are_worth` works it out again.
 EXPECTED: dict[str, tuple[float, float]] = {  # mean, SD
     "random": (57.69603702, 22.62105),
@@ -296,6 +335,20 @@ def test_the_exact_mean_of_graded_players_is_inside_the_interval_without_luck(na
     interval = mean_interval(solve().expected_score - games.measures["regret_by_turn"].sum(1))
     assert interval is not None
     assert interval[0] < mean < interval[1]
+
+
+@pytest.mark.slow
+def test_the_distribution_of_the_optimum_is_that_of_its_moments_and_of_simulation() -> None:
+    value = exact(make("optimal"))
+    distribution = value.distribution()
+    points = np.arange(len(distribution))
+    mean = distribution @ points
+    assert distribution.sum() == pytest.approx(1.0, abs=1e-12)
+    assert mean == pytest.approx(solve().expected_score, abs=1e-6)
+    assert (distribution @ (points - mean) ** 2) ** 0.5 == pytest.approx(solve().score_sd, abs=1e-6)
+    edges = np.array([0, *range(160, 480, 10), len(points)])
+    totals = play(make("optimal"), 20_000, seed=12).totals
+    assert far_out(np.histogram(totals, edges)[0], np.add.reduceat(distribution, edges[:-1])) < 5
 
 
 # --- the policy that is optimal under one set of rules, under another ---
