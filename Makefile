@@ -1,7 +1,7 @@
 # All that a clone needs is Python 3.11 to 3.13, pip and make; everything is installed into .venv, once.
 PYTHON ?= python3
 # Minutes of training in `make demo`.
-MINUTES ?= 5
+MINUTES ?= 4
 # Package index of the torch build to install; when empty, the one pip installs by itself.
 TORCH_INDEX ?=
 

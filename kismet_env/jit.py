@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Callable
-from functools import lru_cache, wraps
+from functools import cache, lru_cache, wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -31,11 +31,11 @@ _OPTIONS: dict[str, Any] = {"nogil": True, "forceinline": True, "error_model": "
 _PACKAGE = Path(__file__).parent
 
 
-@lru_cache(maxsize=1)
-def source_hash() -> str:
-    """Return a hash of all sources of the package, as 16 hexadecimal digits."""
+@cache
+def source_hash(pattern: str = "*.py") -> str:
+    """Return a hash of the sources of the package whose names match, as 16 hexadecimal digits."""
     digest = hashlib.sha256()
-    for path in sorted(_PACKAGE.rglob("*.py")):
+    for path in sorted(_PACKAGE.rglob(pattern)):
         digest.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 

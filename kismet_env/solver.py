@@ -25,14 +25,14 @@ from kismet_env.cards import CardNumbers, Cards, place_of
 from kismet_env.dice import NUM_ROLLS, ROLL_PROBABILITY, roll_indices
 from kismet_env.engine import ALL_BOXES, ROLLS_PER_TURN, fill_box
 from kismet_env.exact import PolicyValue, TurnPolicy
-from kismet_env.jit import Table, compiled
+from kismet_env.jit import Table, compiled, source_hash
 from kismet_env.rules import NUM_BOXES, Rules
 from kismet_env.starts import card_distribution, open_boxes_of
 from kismet_env.tables import Record, Tables, tables_of
 from kismet_env.turn import allow, new_plan, plan_card
 
-_FORMAT = "2"  # of the values on disk: raised whenever their order or meaning changes
-_SD_FORMAT = "1"  # the same for standard deviations
+_SOURCES = ("dice.py", "rules.py", "tables.py", "engine.py", "turn.py", "cards.py", "exact.py", "solver.py")
+"""What values on disk follow from: they are for these sources and no others, so that no edit meets old values."""
 
 
 @compiled
@@ -307,6 +307,10 @@ def solve_values(
     return values
 
 
+def _sources() -> str:
+    return "-".join(source_hash(name) for name in _SOURCES)
+
+
 def solve(rules: Rules | Mapping[str, Any] | None = None, progress: bool = False) -> Optimum:
     """Return the optimum of solitaire Kismet under `rules`: from the cache, or solved in seconds and put there.
 
@@ -329,7 +333,7 @@ def cached_values(rules: Rules, progress: bool = False) -> npt.NDArray[np.float6
         with _bar(progress) as report:
             return solve_values(tables_of(rules), report)
 
-    return kept("optimum", {"format": _FORMAT, "rules": json.dumps(asdict(rules))}, values)
+    return kept("optimum", {"sources": _sources(), "rules": json.dumps(asdict(rules))}, values)
 
 
 def cached_sds(optimum: Optimum, progress: bool = False) -> Sds:
@@ -340,7 +344,7 @@ def cached_sds(optimum: Optimum, progress: bool = False) -> Sds:
         with _bar(progress, "spread") as report:
             return Sds.of(PolicyValue(policy, tables_of(optimum.rules), report)).packed()
 
-    about = {"format": _SD_FORMAT, "sd of": json.dumps(asdict(optimum.rules))}
+    about = {"sources": _sources(), "sd of": json.dumps(asdict(optimum.rules))}
     return Sds.unpacked(kept("optimum", about, packed))
 
 

@@ -229,13 +229,21 @@ def test_rules_are_solved_once(stand_in: Solver, tmp_path: Path) -> None:
     assert len(files_in(tmp_path)) == 2
 
 
+def test_values_of_other_sources_are_not_used(stand_in: Solver, monkeypatch: pytest.MonkeyPatch) -> None:
+    solver.cached_values(RULES)
+    edited = solver.source_hash
+    monkeypatch.setattr(solver, "source_hash", lambda name: edited(name) + "+" * (name == "engine.py"))
+    solver.cached_values(RULES)
+    assert stand_in.calls == 2
+
+
 def damaged(whole: bytes) -> Iterator[tuple[str, bytes]]:
     yield "empty", b""
     yield "cut off", whole[:-1]
     yield "half", whole[: len(whole) // 2]
     yield "garbage", bytes(len(whole))
     yield "flipped", whole[:-1] + bytes([whole[-1] ^ 1])
-    yield "other format", whole.replace(b'"format":"', b'"format":"9', 1)
+    yield "other sources", whole.replace(b'"sources":"', b'"sources":"x', 1)
     yield "other rules", whole.replace(b"after_third_roll", b"any_timeanytime!", 1)
 
 
