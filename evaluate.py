@@ -13,11 +13,16 @@ from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
-import tyro
-from rich import box
-from rich.console import Console
-from rich.progress import Progress, TaskID
-from rich.table import Table
+
+try:
+    import tyro
+    from rich import box
+    from rich.console import Console
+    from rich.progress import Progress, TaskID
+    from rich.table import Table
+except ModuleNotFoundError as missing:
+    print(f"evaluate.py needs {missing.name}; install it with pip install -e '.[train]'", file=sys.stderr)
+    raise SystemExit(2) from None
 
 from kismet_env.bots import Player, TurnPlayer, make
 from kismet_env.command_line import check_writable, progress_bar, refusing, run, write_whole

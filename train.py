@@ -53,7 +53,10 @@ def _learner(name: str) -> ModuleType:
     if name not in ALGORITHMS:
         what = f"unknown algorithm {name!r}" if name else "no algorithm given"
         raise ValueError(f"{what}; algorithms: {', '.join(ALGORITHMS)}")
-    return importlib.import_module(ALGORITHMS[name])
+    try:
+        return importlib.import_module(ALGORITHMS[name])
+    except ModuleNotFoundError as missing:
+        raise ValueError(f"{name} needs {missing.name}; install it with pip install -e '.[train]'") from None
 
 
 def _options(config: type[Any], default: Any = None) -> type[Any]:

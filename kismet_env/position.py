@@ -34,7 +34,11 @@ class Position(NamedTuple):
 
 
 def read_position(position: Mapping[str, Any] | Position, rules: Rules, num_players: int) -> Position:
-    """Return `position` checked against the rules; ValueError with the reason where no game can lead to it.
+    """Return `position` checked against the rules; ValueError with the reason where it cannot be.
+
+    Every box holds what some dice are worth there, cards are in step and the player is the one whose turn it is, five
+    alike were entered as often as the boxes allow. Whether all entries fit one history, jokers and forced zeros
+    included, is not worked out: positions from a real table are taken as they are.
 
     A Position has been checked already and comes back as it is.
     """
@@ -96,6 +100,8 @@ def _read_card(card: Any, rules: Rules, num_players: int) -> dict[Box, int]:
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value not in possible:
             some = ", ".join(map(str, sorted(possible)))
             raise ValueError(f"position: {box.name} cannot hold {value!r}; possible points are {some}")
+        if box in read:
+            raise ValueError(f"position: {box.name} is there twice")
         read[box] = int(value)
     return read
 

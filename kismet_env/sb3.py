@@ -9,8 +9,12 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
-from stable_baselines3.common.monitor import Monitor
-from stable_baselines3.common.vec_env import VecEnv
+
+try:
+    from stable_baselines3.common.monitor import Monitor
+    from stable_baselines3.common.vec_env import VecEnv
+except ModuleNotFoundError:
+    raise ImportError("kismet_env.sb3 needs Stable-Baselines3: pip install 'kismet-env[train]'") from None
 
 from kismet_env.batch import Batch, Step, whole_number
 from kismet_env.env import Observation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -133,10 +134,10 @@ class KismetVectorEnv(VectorEnv[Observation, npt.NDArray[np.int64], npt.NDArray[
         if seed is None:
             return None
         if not isinstance(seed, Sequence | np.ndarray):
-            return _rising(int(seed), self.num_envs)
+            return _rising(operator.index(seed), self.num_envs)
         if len(seed) != self.num_envs or any(one is None for one in seed):
             raise ValueError(f"seed={seed!r} is not a number or a list with one for each of {self.num_envs} rows")
-        return [int(one) for one in seed if one is not None]
+        return [operator.index(one) for one in seed if one is not None]
 
     def step(
         self, actions: npt.NDArray[np.int64]

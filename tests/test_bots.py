@@ -144,7 +144,7 @@ def test_the_most_probable_action_is_the_lowest_number_among_equals() -> None:
     ],
 )
 def test_unknown_players_are_refused_in_one_line_that_names_the_valid_ones(name: str) -> None:
-    with pytest.raises(ValueError, match="players are random, greedy, turn_greedy") as refusal:
+    with pytest.raises(ValueError, match="players are " + ", ".join(PLAYERS)) as refusal:
         make(name)
     assert repr(name) in str(refusal.value)
     assert "\n" not in str(refusal.value)

@@ -1,6 +1,7 @@
 """train.py and the learners: runs that resume as if nothing had been, policies that travel, errors in one line."""
 
 import csv
+import importlib
 import json
 import os
 import signal
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.distributions import MaskableCategorical
 
 import train
-from agents import maskable_ppo
+from agents import ALGORITHMS, maskable_ppo
 from agents.maskable_ppo import Config, MaskedCategorical
 from agents.run import DEFAULT_MINUTES, Run, saved_config
 from kismet_env import Rules
@@ -423,3 +425,11 @@ def test_the_recipe_learns(tmp_path: Path) -> None:
     last = curve_of(tmp_path / "run")[-1]
     assert float(last["selection_score"]) > 150  # random play: 60
     assert last["illegal_actions"] == "0"
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_every_algorithm_has_its_options_and_its_training(name: str) -> None:
+    learner = importlib.import_module(ALGORITHMS[name])
+    assert is_dataclass(learner.Config)
+    assert callable(learner.train)
+    assert learner.Config.__doc__
