@@ -156,7 +156,7 @@ def _show(report: dict[str, Any], rules: Rules) -> None:
 def _truth(title: str, agents: list[dict[str, Any]]) -> Table:
     """Return what the optimum says of the players."""
     knows_exactly = agents[0]["exact_mean"] is not None
-    headings = ("player", "mean", "without luck", *["exact"] * knows_exactly, "regret", "gap closed", "of optimum")
+    headings = ("player", "mean", "without luck", *["exact"] * knows_exactly, "regret", "gap closed", "of best")
     table = _table(title, headings, num_names=1)
     for agent in agents:
         exact_mean = [f"{agent['exact_mean']:.2f}"] if knows_exactly else []
@@ -167,7 +167,7 @@ def _truth(title: str, agents: list[dict[str, Any]]) -> Table:
             *exact_mean,
             f"{agent['regret_per_game']:.2f}",
             f"{agent['gap_closed']:.1%}",
-            f"{agent['percent_of_optimum']:.2f} %",
+            f"{agent['percent_of_optimum']:.2f}%",
         )
     return table
 
@@ -211,7 +211,7 @@ def _pairs(pairs: list[dict[str, Any]]) -> Table:
 
 def _table(title: str, headings: tuple[str, ...], *, num_names: int) -> Table:
     """Return an empty table; names come first and may be folded, numbers never are."""
-    table = Table(title=title, caption="±: 95 % intervals", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(title=title, caption="±: 95 % intervals", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for index, heading in enumerate(headings):
         if index < num_names:
             table.add_column(heading, overflow="fold")

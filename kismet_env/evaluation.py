@@ -38,7 +38,7 @@ from kismet_env.jit import Table, compiled
 from kismet_env.observation import Decision, decode
 from kismet_env.regret import Judge
 from kismet_env.rules import NUM_BOXES, Box, Rules
-from kismet_env.solver import Optimum, solve
+from kismet_env.solver import Optimum, solve, sources
 from kismet_env.tables import tables_of
 
 # The key of a game is hash_words(domain, seed, game): no game of one domain is a game of another.
@@ -379,7 +379,7 @@ def yardstick(
     alone = replace(Rules.of(rules), second_kismet_penalty=True)  # solitaire knows no penalty
     if alone == Rules():
         return _STANDARD_YARDSTICK
-    about = {"format": "1", "mean of": YARDSTICK, "rules": json.dumps(asdict(alone))}
+    about = {"sources": sources(f"{YARDSTICK}.py"), "mean of": YARDSTICK, "rules": json.dumps(asdict(alone))}
     mean = kept("yardstick", about, lambda: np.array([exact(make(YARDSTICK, alone), alone, report).expected_score]))
     return float(mean[0])
 

@@ -69,7 +69,7 @@ def plot_distributions(distributions: Mapping[str, npt.NDArray[np.float64]]) -> 
         above.axvline(mean, linewidth=0.8, **style)
         below.plot(points, chances[::-1].cumsum()[::-1], linewidth=1.2, **style)
     above.set_ylabel("probability of a total")
-    below.set_ylabel("of as many points or more")
+    below.set_ylabel("probability of as many or more")
     below.set_xlabel("final score (points)")
     for axes in (above, below):
         axes.yaxis.set_major_formatter(PercentFormatter(1.0))

@@ -307,8 +307,9 @@ def solve_values(
     return values
 
 
-def _sources() -> str:
-    return "-".join(source_hash(name) for name in _SOURCES)
+def sources(*others: str) -> str:
+    """Return hashes of what values on disk follow from, and of `others` among the source files."""
+    return "-".join(source_hash(name) for name in (*_SOURCES, *others))
 
 
 def solve(rules: Rules | Mapping[str, Any] | None = None, progress: bool = False) -> Optimum:
@@ -333,7 +334,7 @@ def cached_values(rules: Rules, progress: bool = False) -> npt.NDArray[np.float6
         with _bar(progress) as report:
             return solve_values(tables_of(rules), report)
 
-    return kept("optimum", {"sources": _sources(), "rules": json.dumps(asdict(rules))}, values)
+    return kept("optimum", {"sources": sources(), "rules": json.dumps(asdict(rules))}, values)
 
 
 def cached_sds(optimum: Optimum, progress: bool = False) -> Sds:
@@ -344,7 +345,7 @@ def cached_sds(optimum: Optimum, progress: bool = False) -> Sds:
         with _bar(progress, "spread") as report:
             return Sds.of(PolicyValue(policy, tables_of(optimum.rules), report)).packed()
 
-    about = {"sources": _sources(), "sd of": json.dumps(asdict(optimum.rules))}
+    about = {"sources": sources(), "sd of": json.dumps(asdict(optimum.rules))}
     return Sds.unpacked(kept("optimum", about, packed))
 
 

@@ -191,9 +191,11 @@ def test_a_quick_look_knows_no_optimum_and_solves_nothing(
 def test_what_is_known_exactly_is_worked_out_where_it_is_asked_for(
     option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    argv = ["greedy", "--games", "20", option, "--json", "report.json", "--plots", "plots"]
+    argv = ["turn_greedy", "--games", "20", option, "--json", "report.json", "--plots", "plots"]
     assert run(main, Config, argv) == DONE
-    assert "245.25" in capsys.readouterr().out
+    lines = capsys.readouterr().out.splitlines()
+    assert any("turn_greedy" in line and "245.25" in line for line in lines)
+    assert all(len(line) <= 80 for line in lines)
     (agent,) = json.loads((tmp_path / "report.json").read_text())["agents"]
     assert (agent["exact_mean"], agent["exact_sd"]) == (245.25, 55.5)
     every_total = option == "--distribution"

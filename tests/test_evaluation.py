@@ -23,7 +23,6 @@ from kismet_env.evaluation import (
     Moves,
     Regrets,
     bootstrap_interval,
-    exact,
     game_keys,
     mean_interval,
     play,
@@ -371,11 +370,6 @@ def test_the_yardstick_is_worked_out_once_for_each_set_of_rules(
     assert calls == [SUITE["no_bonus"]]
     assert yardstick() == yardstick(Rules(second_kismet_penalty=False)) == pytest.approx(288.577689, abs=1e-6)
     assert len(calls) == 1
-
-
-@pytest.mark.slow
-def test_the_standard_yardstick_is_the_exact_mean_of_turn_greedy() -> None:
-    assert exact(make(evaluation.YARDSTICK)).expected_score == pytest.approx(yardstick(), abs=1e-9)
 
 
 @pytest.mark.slow
