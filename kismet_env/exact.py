@@ -20,6 +20,7 @@ from kismet_env.cards import PARTS, CardNumbers, Cards, place_of
 from kismet_env.dice import (
     CAN_KEEP,
     KEEP_AND_ONE,
+    KEEP_LESS_ONE,
     KEEPS_OF_ROLL,
     MOST_KEEPS,
     NUM_FACES,
@@ -39,6 +40,9 @@ from kismet_env.turn import CARDS_AT_ONCE, TIE, Plan, allow, mean_over_rolls, ne
 STYLES = ("best", "epsilon", "boltzmann", "table")
 _BEST, _EPSILON, _BOLTZMANN, _TABLE = range(len(STYLES))
 _MOST_ACTIONS = MOST_KEEPS + NUM_BOXES
+# The weights of "boltzmann" span as many powers of e as numbers can hold: with dice for which all of them are too
+# small to be told apart, the best with other dice being so much better, they are worked out anew.
+_TOP_EXPONENT, _LEAST_TOTAL = 600.0, 1e-200
 _Common = tuple[Record, int, float, Cards, Table, Table, Table, Table]
 """Tables, style, strength, cards, worths, choices, starts and ranks: what the kernels have in common."""
 
@@ -82,9 +86,12 @@ class _Turn(NamedTuple):
     roll_squares: Table  # [left, roll] (3, 252)
     keep_means: Table  # [left, keep] (3, 462)
     keep_squares: Table  # [left, keep] (3, 462)
-    table: Table  # [left, roll] (3, 252): what a player does who draws no lots
-    actions: Table  # (46,): what one who draws lots may do in one decision
+    table: Table  # [left, roll] (3, 252): what a player does who draws no lots, or when he draws none
+    keep_weights: Table  # [left, keep] (3, 462): how probable beside one another keeps are to one who draws lots
+    box_weights: Table  # [box, roll] (15, 252): and boxes
+    actions: Table  # (46,): what such a player may do in one decision
     shares: Table  # (46,): and how probable each of these is
+    sums: Table  # (3, 462): scratch
 
 
 @compiled
@@ -96,8 +103,11 @@ def _new_turn() -> _Turn:
         np.zeros((ROLLS_PER_TURN, NUM_KEEPS)),
         np.zeros((ROLLS_PER_TURN, NUM_KEEPS)),
         np.empty((ROLLS_PER_TURN, NUM_ROLLS), np.int64),
+        np.ones((ROLLS_PER_TURN, NUM_KEEPS)),
+        np.ones((NUM_BOXES, NUM_ROLLS)),
         np.empty(_MOST_ACTIONS, np.int64),
         np.empty(_MOST_ACTIONS),
+        np.empty((3, NUM_KEEPS)),
     )
 
 
@@ -202,7 +212,27 @@ def _choose(
 
 
 @compiled
-def _think(tables: Tables, style: int, card: Table, wanted: Table, choices: Table, turn: _Turn) -> None:
+def _write_weights(strength: float, filled: int, wanted: Table, turn: _Turn) -> None:
+    """Write how probable the actions on a card are beside one another to a player of style "boltzmann"."""
+    roll_values, keep_values = turn.plan.roll_values, turn.plan.keep_values
+    keep_weights, box_weights = turn.keep_weights, turn.box_weights
+    top = roll_values[0, 0]
+    for left in range(ROLLS_PER_TURN):
+        for roll in range(NUM_ROLLS):
+            top = max(top, roll_values[left, roll])
+    for left in range(1, ROLLS_PER_TURN):
+        for keep in range(NUM_REROLL_KEEPS):
+            keep_weights[left, keep] = np.exp((keep_values[left, keep] - top) / strength + _TOP_EXPONENT)
+    for box in range(NUM_BOXES):
+        if not filled >> box & 1:
+            for roll in range(NUM_ROLLS):
+                box_weights[box, roll] = np.exp((wanted[box, roll] - top) / strength + _TOP_EXPONENT)
+
+
+@compiled
+def _think(
+    tables: Tables, style: int, strength: float, card: Table, wanted: Table, choices: Table, turn: _Turn
+) -> None:
     """Work out what a player does in his turn on `card`; `wanted` [box, roll] is the worth of its ends to him."""
     if style == _TABLE:
         turn.table[:] = choices
@@ -210,8 +240,102 @@ def _think(tables: Tables, style: int, card: Table, wanted: Table, choices: Tabl
     filled = card[0]
     allow(tables, filled, card[2] != 0, turn.plan)
     plan_card(filled, wanted, turn.plan)
-    if style == _BEST:
+    if style == _BOLTZMANN:
+        _write_weights(strength, filled, wanted, turn)
+    else:
         write_best_actions(filled, wanted, turn.plan, turn.table)
+
+
+@compiled
+def _follow_table(left: int, worth: Table, square: Table, turn: _Turn) -> None:
+    """Work out what the actions of the table bring with `left` rolls left; see _play_turn."""
+    table, roll_means, roll_squares = turn.table[left], turn.roll_means[left], turn.roll_squares[left]
+    keep_means, keep_squares = turn.keep_means[left], turn.keep_squares[left]
+    for roll in range(NUM_ROLLS):
+        action = table[roll]
+        if action < NUM_REROLL_KEEPS:
+            roll_means[roll] = keep_means[action]
+            roll_squares[roll] = keep_squares[action]
+        else:
+            roll_means[roll] = worth[action - NUM_REROLL_KEEPS, roll]
+            roll_squares[roll] = square[action - NUM_REROLL_KEEPS, roll]
+
+
+@compiled
+def _draw_lots(
+    style: int, strength: float, filled: int, left: int, wanted: Table, worth: Table, square: Table, turn: _Turn
+) -> None:
+    """Work out what lots bring with `left` rolls left, the mean over what _choose tells; see _play_turn.
+
+    Keeps are not gone through roll by roll, but summed up for all rolls at once.
+    """
+    barriers = turn.plan.early if left > 0 else turn.plan.late
+    keep_weights, box_weights = turn.keep_weights[left], turn.box_weights
+    keep_means, keep_squares = turn.keep_means[left], turn.keep_squares[left]
+    roll_means, roll_squares = turn.roll_means[left], turn.roll_squares[left]
+    totals, means, squares = turn.sums[0], turn.sums[1], turn.sums[2]
+    totals[:] = 0.0
+    means[:] = 0.0
+    squares[:] = 0.0
+    if left > 0:
+        for keep in range(NUM_REROLL_KEEPS):
+            totals[keep] = keep_weights[keep]
+            means[keep] = keep_weights[keep] * keep_means[keep]
+            squares[keep] = keep_weights[keep] * keep_squares[keep]
+        sum_over_keeps(totals)
+        sum_over_keeps(means)
+        sum_over_keeps(squares)
+    for box in range(NUM_BOXES):
+        if not filled >> box & 1:
+            for roll in range(NUM_ROLLS):
+                if barriers[box, roll] == 0.0:
+                    weight = box_weights[box, roll]
+                    totals[NUM_REROLL_KEEPS + roll] += weight
+                    means[NUM_REROLL_KEEPS + roll] += weight * worth[box, roll]
+                    squares[NUM_REROLL_KEEPS + roll] += weight * square[box, roll]
+    for roll in range(NUM_ROLLS):
+        total = totals[NUM_REROLL_KEEPS + roll]
+        mean, mean_square = 0.0, 0.0
+        if total > _LEAST_TOTAL:
+            mean, mean_square = means[NUM_REROLL_KEEPS + roll] / total, squares[NUM_REROLL_KEEPS + roll] / total
+        else:
+            count = _choose(
+                style,
+                strength,
+                filled,
+                roll,
+                left,
+                turn.plan.keep_values[left],
+                wanted,
+                barriers,
+                turn.actions,
+                turn.shares,
+            )
+            for index in range(count):
+                action, share = turn.actions[index], turn.shares[index]
+                if action < NUM_REROLL_KEEPS:
+                    mean += share * keep_means[action]
+                    mean_square += share * keep_squares[action]
+                else:
+                    mean += share * worth[action - NUM_REROLL_KEEPS, roll]
+                    mean_square += share * square[action - NUM_REROLL_KEEPS, roll]
+        if style == _EPSILON:  # else the best action, which the table told
+            mean = strength * mean + (1.0 - strength) * roll_means[roll]
+            mean_square = strength * mean_square + (1.0 - strength) * roll_squares[roll]
+        roll_means[roll], roll_squares[roll] = mean, mean_square
+
+
+@compiled
+def sum_over_keeps(values: Table) -> None:
+    """Put in place of each of `values` (462,) the sum over all keeps that a keep holds, itself included.
+
+    Face by face: with one die less of it the sum is there already.
+    """
+    for face in range(NUM_FACES):
+        for keep in range(NUM_KEEPS):
+            less = KEEP_LESS_ONE[keep, face]
+            if less >= 0:
+                values[keep] += values[less]
 
 
 @compiled
@@ -219,48 +343,14 @@ def _play_turn(
     style: int, strength: float, filled: int, wanted: Table, worth: Table, square: Table, turn: _Turn
 ) -> None:
     """Work out what a thought-out turn brings, roll by roll; `worth` and `square` are what its ends bring."""
-    table, actions, shares = turn.table, turn.actions, turn.shares  # local: a field of a tuple is counted at every use
-    roll_means, roll_squares = turn.roll_means, turn.roll_squares
-    keep_means, keep_squares = turn.keep_means, turn.keep_squares
     for left in range(ROLLS_PER_TURN):
-        barriers = turn.plan.early if left > 0 else turn.plan.late
-        keep_worths = turn.plan.keep_values[left]
-        for roll in range(NUM_ROLLS):
-            if style in (_BEST, _TABLE):
-                action = table[left, roll]
-                if action < NUM_REROLL_KEEPS:
-                    roll_means[left, roll] = keep_means[left, action]
-                    roll_squares[left, roll] = keep_squares[left, action]
-                else:
-                    roll_means[left, roll] = worth[action - NUM_REROLL_KEEPS, roll]
-                    roll_squares[left, roll] = square[action - NUM_REROLL_KEEPS, roll]
-                continue
-            count = _choose(
-                style,
-                strength,
-                filled,
-                roll,
-                left,
-                keep_worths,
-                wanted,
-                barriers,
-                actions,
-                shares,
-            )
-            mean, mean_square = 0.0, 0.0
-            for index in range(count):
-                action, share = actions[index], shares[index]
-                if action < NUM_REROLL_KEEPS:
-                    mean += share * keep_means[left, action]
-                    mean_square += share * keep_squares[left, action]
-                else:
-                    mean += share * worth[action - NUM_REROLL_KEEPS, roll]
-                    mean_square += share * square[action - NUM_REROLL_KEEPS, roll]
-            roll_means[left, roll] = mean
-            roll_squares[left, roll] = mean_square
+        if style != _BOLTZMANN:
+            _follow_table(left, worth, square, turn)
+        if style in (_EPSILON, _BOLTZMANN):
+            _draw_lots(style, strength, filled, left, wanted, worth, square, turn)
         if left + 1 < ROLLS_PER_TURN:
-            mean_over_rolls(roll_means[left], keep_means[left + 1])
-            mean_over_rolls(roll_squares[left], keep_squares[left + 1])
+            mean_over_rolls(turn.roll_means[left], turn.keep_means[left + 1])
+            mean_over_rolls(turn.roll_squares[left], turn.keep_squares[left + 1])
 
 
 @compiled
@@ -282,7 +372,7 @@ def _evaluate(
     for index in range(len(cards)):
         card, wanted = cards[index], wanteds[index]
         write_outcomes(tables, starts, ranks, means, squares, card, worth, square)
-        _think(tables, style, card, wanted, choices[index], turn)
+        _think(tables, style, strength, card, wanted, choices[index], turn)
         _play_turn(style, strength, card[0], wanted, worth, square, turn)
         mean, mean_square = 0.0, 0.0
         for roll in range(NUM_ROLLS):
@@ -315,7 +405,7 @@ def _write_action_values(
         card, wanted, roll, left = cards[index], wanteds[index], rolls[index], lefts[index]
         filled = card[0]
         write_outcomes(tables, starts, ranks, means, squares, card, worth, square)
-        _think(tables, style, card, wanted, choices[index], turn)
+        _think(tables, style, strength, card, wanted, choices[index], turn)
         _play_turn(style, strength, filled, wanted, worth, square, turn)
         out[index] = -np.inf
         if left > 0:
@@ -403,7 +493,7 @@ def _distribute(
     for index in range(len(cards)):
         card, wanted = cards[index], wanteds[index]
         filled, basic_total, armed = card[0], card[1], card[2] != 0
-        _think(tables, style, card, wanted, choices[index], turn)
+        _think(tables, style, strength, card, wanted, choices[index], turn)
         _end_turn(style, strength, filled, wanted, turn, mass, ends)
         row = rows[place_of(starts, ranks, filled, basic_total, armed)]
         for points in range(most):
