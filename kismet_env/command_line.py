@@ -9,6 +9,7 @@ sys.exit(run(main, Config))
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import os
 import signal
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from kismet_env.rules import Rules
+from kismet_env.rules import SUITE, Rules
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -100,10 +101,11 @@ def parse(config: type[C], argv: Sequence[str], *, program: str) -> C:
 
     with refusing():
         options = _with_rules_spelled_out(argv)
+    description = f"{inspect.getdoc(config)}\n--rules NAME: {' | '.join(SUITE)}"
 
     def parsed() -> C:
         with refusing():  # tyro lets through what some dataclasses say of their values
-            return tyro.cli(config, args=options, prog=program)
+            return tyro.cli(config, args=options, prog=program, description=description)
 
     try:
         with contextlib.redirect_stderr(io.StringIO()):

@@ -82,8 +82,8 @@ class Rules:
     joker: str = "full"
     """Five alike as a full house: full (when it is a second Kismet) | natural (never) | always (RULES.md 6.2)."""
     second_kismet: str = "scored"
-    """What makes five alike a second Kismet: the Kismet box holds points ("scored"), is "filled", or five alike were
-    "rolled" and entered in any box before (RULES.md 6.1)."""
+    """What makes five alike a second Kismet: the Kismet box holds points ("scored"), is "filled", or five alike
+    were "rolled" and entered in any box before (RULES.md 6.1)."""
     second_kismet_penalty: bool = True
     """Whether a second Kismet writes zeros into the opponents' cards and costs them a turn (RULES.md 6.3, 6.4)."""
     bonus_tiers: tuple[tuple[int, int], ...] = ((63, 35), (71, 55), (78, 75))
