@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C while the imports run: the end, without a traceback
+
 import json
 import os
 import sys
@@ -36,7 +41,7 @@ from kismet_env.solver import solve
 class Config:
     """Play solitaire Kismet with any number of players on the same dice and compare them."""
 
-    names: tyro.conf.Positional[tuple[str, ...]] = ()
+    names: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="NAME ...")] = ()
     """Players: random, greedy, turn_greedy, rule_based, optimal, epsilon:E and boltzmann:T (perfect but for slips),
     policy:FILE for a portable policy, or sb3:FILE.zip for a model of MaskablePPO (learned ones play their most probable
     actions; with :sample behind it, they draw lots)."""
@@ -45,6 +50,7 @@ class Config:
     seed: int = 0
     """Which dice: the same seed, the same games."""
     rules: Rules = field(default_factory=Rules)
+    """Rules of the game."""
     json: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """Where to write the report."""
     plots: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
