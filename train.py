@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C while the imports run: the end, without a traceback
+
 import importlib
 import sys
 from collections.abc import Sequence
@@ -25,7 +30,8 @@ options of an algorithm: python train.py ALGORITHM --help"""
 def main(argv: Sequence[str] | None = None) -> int:
     """Train as the command line `argv` says.
 
-    Returns the exit code: 0, 2 after one line that says what is wrong with the input, 130 after Ctrl-C.
+    Returns the exit code: 0, 2 after one line that says what is wrong with the input or what it has led to,
+    130 after Ctrl-C.
     """
     name, *options = (sys.argv[1:] if argv is None else argv) or [""]
     if name in ("-h", "--help"):
@@ -35,13 +41,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         with refusing():
             learner = _learner(name)
             training = _run_of(name, learner, options)
-    except Refusal as refusal:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # from here on there is something to tell
+        try:
+            learner.train(training.config, training)
+        except KeyboardInterrupt:
+            training.interrupted = True
+    except (Refusal, OSError) as refusal:  # the latter: a disk that is full, a folder that has gone
         print(f"train.py: {refusal}", file=sys.stderr)
         return WRONG_INPUT
-    try:
-        learner.train(training.config, training)
-    except KeyboardInterrupt:
-        training.interrupted = True
     if training.interrupted:
         print(f"stopped; go on with: python train.py {name} --resume {training.folder}", file=sys.stderr)
         return INTERRUPTED

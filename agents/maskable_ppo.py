@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field
+from reprlib import repr as short
 from typing import Any, Literal
 
 import numpy as np
@@ -28,12 +29,16 @@ from torch import Tensor, nn
 
 from agents.run import Run
 from kismet_env.batch import Batch
+from kismet_env.command_line import Refusal
 from kismet_env.dice import hash_words
 from kismet_env.evaluation import SELECTION_DICE, TRAINING_DICE, game_keys
-from kismet_env.policy_file import Network, Policy, save_policy
+from kismet_env.policy_file import Network, Policy, check_architecture, save_policy
 from kismet_env.provenance import Provenance
 from kismet_env.rules import Rules
 from kismet_env.sb3 import KismetVecEnv
+
+_MOST_STEPS = 1 << 22  # of a rollout: each takes 2 kB of memory
+_MOST_WEIGHT = 1e6  # a thousand times those of any network that plays; far larger ones take float32 to infinity
 
 
 @dataclass(frozen=True)
@@ -105,11 +110,23 @@ class Config:
                 raise ValueError(f"{name}={getattr(self, name)} is not from 0 to 1")
         if not self.hidden_sizes or min(self.hidden_sizes) < 1:
             raise ValueError(f"hidden_sizes={self.hidden_sizes} are not widths of at least 1")
-        if self.num_envs * self.rollout_steps < 2:
+        if (rollout := self.num_envs * self.rollout_steps) < 2:
             raise ValueError("num_envs=1 and rollout_steps=1 give one step; an update needs two")
-        Batch(
+        if rollout > _MOST_STEPS:
+            raise ValueError(
+                f"num_envs={self.num_envs} and rollout_steps={self.rollout_steps} give {rollout:,} steps a rollout, "
+                f"at most {_MOST_STEPS:,} fit into memory"
+            )
+        if self.selection_games > _MOST_STEPS:
+            raise ValueError(f"selection_games={self.selection_games} is not at most {_MOST_STEPS:,}")
+        batch = Batch(
             1, rules=self.rules, actions=self.actions, observation=self.observation, start=self.start
         )  # or ValueError
+        sizes = batch.layout.size, *self.hidden_sizes, batch.actions.num_actions
+        try:
+            check_architecture(sizes, "silu")
+        except ValueError as error:
+            raise ValueError(f"hidden_sizes={short(self.hidden_sizes)}: {error}") from None
 
     def provenance(self) -> Provenance:
         """Return where the policies of these options come from."""
@@ -141,6 +158,13 @@ def train(config: Config, run: Run) -> None:
             model.ep_info_buffer = None  # begun anew: the games of this rollout
             model.learn(rollout, reset_num_timesteps=False, log_interval=2)  # one rollout, one update; logs nothing
 
+            if _has_diverged(model):  # nothing of it may replace what is in the folder
+                run.plot()
+                raise Refusal(
+                    f"the training has diverged after {model.num_timesteps:,} steps; begin again with a lower "
+                    f"--learning-rate, or other options; {run.folder} keeps what was saved before"
+                )
+
             is_last = run.share_done(model.num_timesteps) >= 1
             is_due = model.num_timesteps // rollout % config.selection_every == 0
             is_cheap = selection_seconds + last_selection < 60 * run.minutes / 10
@@ -153,10 +177,17 @@ def train(config: Config, run: Run) -> None:
             run.record(_row(model, env, score))
             if score is not None and run.is_best(score):
                 _save(model, run, archive="best.zip", policy="best.safetensors")
-            if is_last or run.interrupted or run.minutes_unsaved >= config.checkpoint_minutes:
+            if not is_last and (run.interrupted or run.minutes_unsaved >= config.checkpoint_minutes):
                 run.save_checkpoint(state_of(model, env))
         _save(model, run, archive="model.zip", policy="policy.safetensors")
         run.plot()
+        if is_last:  # only now: a run that is killed earlier has something left to do
+            run.save_checkpoint(state_of(model, env))
+            run.interrupted = False
+
+
+def _has_diverged(model: MaskablePPO) -> bool:
+    return not all((weights.abs() <= _MOST_WEIGHT).all() for weights in model.policy.parameters())
 
 
 def selection_score(model: MaskablePPO, config: Config) -> float:

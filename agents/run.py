@@ -122,6 +122,8 @@ class Run:
                 f"{folder} is complete: {run._steps:,} steps, {run.minutes:.1f} minutes; "
                 "give a higher --steps or --minutes to go on"
             )
+        for half_written in folder.glob("*.part"):  # by a session that was killed
+            half_written.unlink()
         write_whole(folder / "config.json", run.provenance.to_json())
         run._forget_later_rows()
         run._note_session()

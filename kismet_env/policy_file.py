@@ -78,7 +78,7 @@ class Network:
             *(weight.shape[1] if weight.ndim == 2 else 0 for weight, _ in self.layers),
             *(bias.size for _, bias in self.layers[-1:]),
         )
-        _check_architecture(self.sizes, activation)
+        check_architecture(self.sizes, activation)
         for index, ((weight, bias), (inputs, outputs)) in enumerate(
             zip(self.layers, pairwise(self.sizes), strict=True)
         ):
@@ -184,12 +184,13 @@ def _architecture(text: str) -> tuple[tuple[int, ...], str]:
         raise ValueError("the architecture is not JSON") from None
     match values:
         case {"layer_sizes": [*sizes], "activation": str(activation)} if len(values) == 2:
-            _check_architecture(sizes, activation)
+            check_architecture(sizes, activation)
             return tuple(sizes), activation
     raise ValueError("the architecture is not one of layer_sizes and activation")
 
 
-def _check_architecture(sizes: Sequence[Any], activation: str) -> None:
+def check_architecture(sizes: Sequence[Any], activation: str) -> None:
+    """Raise ValueError unless a network of these sizes, from the inputs to the outputs, can be kept in a file."""
     if activation not in ACTIVATIONS:
         raise ValueError(f"activation {short(activation)} is not one of {', '.join(ACTIVATIONS)}")
     if not 1 <= len(sizes) - 1 <= _MOST_LAYERS:

@@ -29,6 +29,7 @@ from kismet_env.bots import StochasticPlayer, make
 from kismet_env.evaluation import play
 from kismet_env.policy_file import load_policy
 from kismet_env.provenance import Provenance
+from kismet_env.rules import SUITE
 from kismet_env.sb3 import KismetVecEnv
 
 ROOT = Path(__file__).parent.parent
@@ -209,6 +210,75 @@ def test_a_second_ctrl_c_stops_at_once(
     assert len(curve_of(folder)) == 2
 
 
+def test_a_run_that_is_killed_before_its_end_is_whole_has_something_left_to_do(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def kill(run: Run) -> None:
+        raise Killed
+
+    folder = tmp_path / "run"
+    with monkeypatch.context() as patched:
+        patched.setattr(Run, "plot", kill)
+        with pytest.raises(Killed):
+            train.main([*SMALL, "--steps", str(8 * ROLLOUT), "--run", str(folder)])
+    (folder / "model.zip").unlink()
+    (folder / ".checkpoint.pt.1.part").write_text("half of it")
+    (folder / "policy.safetensors.0.part").write_text("half of it")
+    assert train.main(["maskable_ppo", "--resume", str(folder)]) == 0
+    assert_equal_curves(folder, finished)
+    assert {path.name for path in folder.iterdir()} == {path.name for path in finished.iterdir()}
+
+
+def test_ctrl_c_in_the_last_update_leaves_nothing_to_go_on_with(
+    tmp_path: Path, at_update: Callable[[int, Callable[[], None]], None]
+) -> None:
+    at_update(2, lambda: signal.raise_signal(signal.SIGINT))
+    assert train.main([*SMALL, "--steps", str(2 * ROLLOUT), "--run", str(tmp_path / "run")]) == 0
+
+
+@pytest.mark.parametrize("options", ["--learning-rate 1e30", "--entropy-bonus 1e300"])
+def test_a_training_that_diverges_is_told_in_one_line_and_spoils_nothing(
+    options: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    short = [*SMALL, "--steps", "1024", "--checkpoint-minutes", "0", "--run", str(folder)]
+    assert train.main([*short, *options.split()]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("train.py: the training has diverged after 256 steps")
+    assert err.count("\n") == 1
+    saved = torch.load(folder / "checkpoint.pt", weights_only=True)["state"]
+    assert all(weights.isfinite().all() for weights in saved["policy"].values())
+    assert not list(folder.glob("*.zip"))
+
+
+def test_a_disk_that_fails_on_the_way_is_told_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(run: Run, archive: bytes, *, name: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Run, "save_model", fail)
+    assert train.main([*SMALL, "--steps", "256", "--run", str(tmp_path / "run")]) == 2
+    assert capsys.readouterr().err == "train.py: [Errno 28] No space left on device\n"
+
+
+@pytest.mark.parametrize("script", ["train.py", "evaluate.py"])
+def test_ctrl_c_during_the_imports_shows_no_traceback(script: str) -> None:
+    code = (
+        "import runpy, signal, sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, *rest):\n"
+        "        if name in ('tyro', 'agents'): signal.raise_signal(signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        f"runpy.run_path({script!r}, run_name='__main__')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+
+
 def test_a_complete_run_can_be_made_longer(finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "longer"
     assert train.main([*SMALL, "--steps", "512", "--run", str(folder)]) == 0
@@ -336,6 +406,14 @@ NEW, GO_ON = "maskable_ppo --run TARGET ", "maskable_ppo --resume TARGET "
         (NEW + "--learning-rate 0", "learning_rate=0.0 is not a number above 0", _nothing),
         (NEW + "--discount 1.5", "discount=1.5 is not from 0 to 1", _nothing),
         (NEW + "--hidden-sizes", "hidden_sizes=()", _nothing),
+        (
+            NEW + "--hidden-sizes 8 8 8 8 8 8 8",
+            "hidden_sizes=(8, 8, 8, 8, 8, 8, ...): the network has 8 layers",
+            _nothing,
+        ),
+        (NEW + "--hidden-sizes 10000000", "are not whole numbers from 1 to 65,536", _nothing),
+        (NEW + "--num-envs 1000000000", "64,000,000,000 steps a rollout, at most 4,194,304", _nothing),
+        (NEW + "--selection-games 3000000000", "selection_games=3000000000 is not at most 4,194,304", _nothing),
         (NEW + "--num-envs 1 --rollout-steps 1", "an update needs two", _nothing),
         (NEW + "--threads 0", "threads=0 is not at least 1", _nothing),
         (NEW + "--start open:99", "open:99", _nothing),
@@ -388,7 +466,9 @@ def test_help_is_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert "maskable_ppo" in capsys.readouterr().out
     with pytest.raises(SystemExit, match="0"):
         train.main(["maskable_ppo", "--help"])
-    assert "--learning-rate" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "--learning-rate" in out
+    assert f"--rules NAME: {' | '.join(SUITE)}" in out
 
 
 @pytest.fixture
