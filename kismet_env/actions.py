@@ -67,14 +67,30 @@ class Actions:
             raise ValueError(f"cannot keep {list(kept)} of {ROLL_DICE[roll].tolist()} and roll the other dice")
         return int(found[0])
 
+    def kept(self, action: int, roll: int) -> tuple[int, ...] | None:
+        """Return the faces that `action` keeps of `roll`, ascending; None for one that keeps none, as it fills a box.
+
+        Raises ValueError for a number that is no action, and for one that this roll does not allow.
+        """
+        self._check(action)
+        if action >= self.num_rolls:
+            return None
+        keep = self.keep_of[roll, action]
+        if keep < 0:
+            raise ValueError(f"action {action} keeps dice that {ROLL_DICE[roll].tolist()} do not have")
+        return tuple(face + 1 for face in range(NUM_FACES) for _ in range(KEEP_COUNTS[keep][face]))
+
+    def _check(self, action: int) -> None:
+        if not 0 <= action < self.num_actions:
+            raise ValueError(f"action {action} is not one of 0..{self.num_actions - 1}")
+
     def text(self, action: int, roll: int | None = None) -> str:
         """Return `action` in words, such as "keep 5-5-5" or "fill Full House".
 
         A hold needs the `roll` it is taken in; without one its bits are shown. Raises ValueError for a number that
         is no action.
         """
-        if not 0 <= action < self.num_actions:
-            raise ValueError(f"action {action} is not one of 0..{self.num_actions - 1}")
+        self._check(action)
         if action >= self.num_rolls:
             return f"fill {Box(action - self.num_rolls).title}"
         if self.numbering == "holds":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -13,18 +13,10 @@ import numpy.typing as npt
 from kismet_env.batch import Batch, Saved, Step
 from kismet_env.observation import layout_of
 from kismet_env.position import read_position
-from kismet_env.render.sheet import sheet
+from kismet_env.render.onlooker import RENDER_FPS, RENDER_MODES, Onlooker
 from kismet_env.rules import Rules
 
-RENDER_MODES = ("ansi",)
 Observation = Any  # an array or a dict of arrays, by the argument `observation`
-
-
-class RenderModeError(ValueError, TypeError):
-    """Not a way to render.
-
-    A TypeError too: Stable-Baselines3's make_vec_env asks every environment for "rgb_array" and takes that for no.
-    """
 
 
 def seed_of(env: gym.Env[Any, Any] | gym.vector.VectorEnv[Any, Any, Any], seed: int | None) -> int:
@@ -79,7 +71,12 @@ class KismetEnv(gym.Env[Observation, Any]):
 
     ## Arguments
     `rules` (a `Rules`, a mapping of its fields or None), `actions`, `observation`, `reward`, `illegal_action`, `start`,
-    `render_mode` (None or "ansi"); a ValueError names the valid values.
+    `render_mode`; a ValueError names the valid values.
+
+    ## Rendering
+    `render_mode="ansi"`: the score sheet as text; `"rgb_array"`: a picture of the table, uint8 (600, 800, 3), with the
+    dice in their true colours, kept ones marked, the cards, and the last action in words; `"human"`: the same in a
+    window. Pictures need `pip install "kismet-env[render]"`; nothing that is drawn changes the game.
 
     ## Randomness
     The dice are a pure function of the seed, the number of the episode since that seeding, the number of filled boxes
@@ -93,7 +90,7 @@ class KismetEnv(gym.Env[Observation, Any]):
     v0: initial version.
     """
 
-    metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 4}  # noqa: RUF012 (as declared by Gymnasium)
+    metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": RENDER_FPS}  # noqa: RUF012 (as declared by Gymnasium)
 
     def __init__(
         self,
@@ -119,6 +116,7 @@ class KismetEnv(gym.Env[Observation, Any]):
     def _set_up(self, batch: Batch, render_mode: str | None) -> None:
         self.render_mode = render_mode
         self.batch = batch
+        self._onlooker = Onlooker(batch, render_mode)
         self._is_seeded = False
         self._mask = np.ones(self.batch.actions.num_actions, np.int8)
         self.observation_space = self.batch.layout.space
@@ -145,7 +143,16 @@ class KismetEnv(gym.Env[Observation, Any]):
                 self.batch.seed([seed_of(self, seed)])
             out = self.batch.deal() if position is None else self.batch.deal_positions([position])
         self._is_seeded = True
+        self._begin_showing()
         return self._observation(out), self._info(out)
+
+    def _begin_showing(self) -> None:
+        if self._onlooker.draws:
+            self._onlooker.begin(self._names())
+
+    def _names(self) -> Sequence[str] | None:
+        """Return what pictures call the players, by seat; None for plain numbers."""
+        return None
 
     def step(self, action: int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Play one action; ValueError for what is no number of the action space."""
@@ -156,7 +163,11 @@ class KismetEnv(gym.Env[Observation, Any]):
         except (TypeError, OverflowError):
             most = self.batch.actions.num_actions - 1
             raise ValueError(f"action {action!r} is not a whole number from 0 to {most}") from None
+        if self._onlooker.draws:
+            self._onlooker.before()
         out = self.batch.step(actions)
+        if self._onlooker.draws:
+            self._onlooker.after(int(actions[0]), illegal=bool(out.illegal[0]))
         return (
             self._observation(out),
             float(out.rewards[0, 0]),
@@ -200,15 +211,24 @@ class KismetEnv(gym.Env[Observation, Any]):
         """
         self.batch.restore(state, key)
         self._is_seeded = True
+        self._begin_showing()
         out = self.batch.look()
         return self._observation(out), self._info(out)
 
-    def render(self) -> str | None:
-        """Return the score sheet and the dice as text ("ansi"); None with any other render mode."""
-        if self.render_mode != "ansi":
-            gym.logger.warn("render() needs render_mode='ansi': gym.make(..., render_mode='ansi')")
+    def render(self) -> Any:
+        """Return the score sheet as text ("ansi") or the picture of the table ("rgb_array"), or show it ("human").
+
+        A picture is uint8 (600, 800, 3), RGB. None in a window and, with a warning, without a render mode.
+        """
+        if self.render_mode not in RENDER_MODES:
+            valid = ", ".join(RENDER_MODES)
+            gym.logger.warn(f"render() needs a render_mode: gym.make(..., render_mode=...) with one of {valid}")
             return None
-        return sheet(self.position(), self.rules)
+        return self._onlooker.render()
+
+    def close(self) -> None:
+        """Close the window of "human", if there is one."""
+        self._onlooker.close()
 
 
 KismetEnv.__doc__ = (KismetEnv.__doc__ or "").replace("{layout}", layout_of(Rules()).table().replace("\n", "\n    "))

@@ -18,7 +18,7 @@ import numpy as np
 
 from kismet_env.batch import Batch
 from kismet_env.position import read_position
-from kismet_env.render.sheet import sheet
+from kismet_env.render.onlooker import RENDER_FPS, RENDER_MODES, Onlooker
 from kismet_env.rules import Rules
 
 try:
@@ -27,7 +27,6 @@ try:
 except ImportError:
     raise ImportError("kismet_env.kismet_v0 needs PettingZoo: pip install 'kismet-env[multiplayer]'") from None
 
-RENDER_MODES = ("human", "ansi")
 _OF_A_GAME = (  # what PettingZoo has beside the game itself
     "agents",
     "agent_selection",
@@ -81,8 +80,8 @@ class KismetAECEnv(AECEnv):  # type: ignore[misc] # PettingZoo ships no types
 
     ## Arguments
     `num_players` 1 to 6, `first_player`, `rules` (a `Rules`, a mapping of its fields or None), `actions`,
-    `observation`, `reward`, `illegal_action`, `start`, `render_mode` (None, "ansi" or "human": prints the sheet); a
-    ValueError names the valid values.
+    `observation`, `reward`, `illegal_action`, `start`, `render_mode` (None, "human", "rgb_array" or "ansi",
+    as in `KismetEnv`); a ValueError names the valid values.
 
     ## Randomness
     As in `KismetEnv`: the same seed gives the same dice, for one player the same game.
@@ -94,7 +93,7 @@ class KismetAECEnv(AECEnv):  # type: ignore[misc] # PettingZoo ships no types
     metadata: dict[str, Any] = {  # noqa: RUF012 (as declared by PettingZoo)
         "name": "kismet_v0",
         "render_modes": list(RENDER_MODES),
-        "render_fps": 4,
+        "render_fps": RENDER_FPS,
         "is_parallelizable": False,
     }
 
@@ -125,6 +124,7 @@ class KismetAECEnv(AECEnv):  # type: ignore[misc] # PettingZoo ships no types
             start=start,
             first_player=first_player,
         )
+        self._onlooker = Onlooker(self.batch, render_mode)
         num_players = self.batch.num_players
         self._is_seeded = False
         num_actions = self.batch.actions.num_actions
@@ -177,6 +177,8 @@ class KismetAECEnv(AECEnv):  # type: ignore[misc] # PettingZoo ships no types
         self.truncations = dict.fromkeys(self.agents, False)
         self._skip_agent_selection: str | None = None
         self._show(illegal=False)
+        if self._onlooker.draws:
+            self._onlooker.begin(self.possible_agents)
 
     def step(self, action: int | None) -> None:
         """Play one action of the agent whose turn it is; None once the game is over."""
@@ -190,7 +192,11 @@ class KismetAECEnv(AECEnv):  # type: ignore[misc] # PettingZoo ships no types
         except (TypeError, OverflowError):
             most = self.batch.actions.num_actions - 1
             raise ValueError(f"action {action!r} is not a whole number from 0 to {most}") from None
+        if self._onlooker.draws:
+            self._onlooker.before()
         out = self.batch.step(actions)
+        if self._onlooker.draws:
+            self._onlooker.after(int(actions[0]), illegal=bool(out.illegal[0]))
         self._cumulative_rewards[agent] = 0.0
         self.rewards = dict(zip(self.agents, out.rewards[0].tolist(), strict=True))
         self._accumulate_rewards()
@@ -216,8 +222,6 @@ class KismetAECEnv(AECEnv):  # type: ignore[misc] # PettingZoo ships no types
             for agent, card in zip(self.agents, cards, strict=True)
         }
         self.agent_selection = self.possible_agents[int(self.batch.state.games["player"][0])]
-        if self.render_mode == "human":
-            self.render()
 
     def observe(self, agent: str) -> Observation:
         """Return what an agent sees now, its mask all zeros unless it is to act."""
@@ -247,20 +251,24 @@ class KismetAECEnv(AECEnv):  # type: ignore[misc] # PettingZoo ships no types
         self._is_seeded = True
         for name in _OF_A_GAME:
             setattr(self, name, copy.deepcopy(saved[name]))
+        if self._onlooker.draws:
+            self._onlooker.begin(self.possible_agents)
 
-    def render(self) -> str | None:
-        """Return the score sheet and the dice as text ("ansi") or print them ("human")."""
+    def render(self) -> Any:
+        """Return the score sheet as text ("ansi") or the picture of the table ("rgb_array"), or show it ("human").
+
+        A picture is uint8 (600, 800, 3), RGB. None in a window and, with a warning, without a render mode.
+        """
         if self.render_mode is None:
-            gym.logger.warn("render() needs a render_mode: kismet_v0.env(..., render_mode='ansi' or 'human')")
+            valid = ", ".join(RENDER_MODES)
+            gym.logger.warn(f"render() needs a render_mode: kismet_v0.env(..., render_mode=...) with one of {valid}")
             return None
-        text = sheet(self.position(), self.rules)
-        if self.render_mode == "ansi":
-            return text
-        print(text)
-        return None
+        self._check_begun()
+        return self._onlooker.render()
 
     def close(self) -> None:
-        """Do nothing; there is nothing to release."""
+        """Close the window of "human", if there is one."""
+        self._onlooker.close()
 
 
 raw_env = KismetAECEnv

@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from kismet_env.batch import Batch, Step, whole_number
-from kismet_env.env import RENDER_MODES, Observation, seed_of
+from kismet_env.env import Observation, seed_of
 from kismet_env.position import Position, read_position
 from kismet_env.render.sheet import sheet
 from kismet_env.rules import Rules
@@ -43,7 +43,7 @@ class KismetVectorEnv(VectorEnv[Observation, npt.NDArray[np.int64], npt.NDArray[
     "SameStep" also `final_obs` and `final_info` in the steps that end a game. All arrays are new at every call.
     """
 
-    metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 4}  # noqa: RUF012 (as declared by Gymnasium)
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012 (as declared by Gymnasium)
 
     def __init__(
         self,

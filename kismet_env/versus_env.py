@@ -100,6 +100,13 @@ class KismetVersusEnv(KismetEnv):
         """Let as many other players take the opponents' seats from now on, also in the game that is going on."""
         self.batch.set_opponents(opponents)
 
+    def _names(self) -> list[str]:
+        """Return "learner" and the opponents' names, by seat."""
+        others = [one if isinstance(one, str) else type(one).__name__ for one in self.batch.opponents]
+        first = len(others) + 1 - int(self.batch.learners["seat"][0])
+        in_playing_order = ["learner", *others]
+        return in_playing_order[first:] + in_playing_order[:first]
+
     def _info(self, out: Step) -> dict[str, Any]:
         news = self.batch.news()
         return super()._info(out) | {

@@ -84,10 +84,9 @@ def test_sb3_check_env_has_nothing_to_say(options: dict[str, Any]) -> None:
 
 
 def test_sb3_make_vec_env_makes_environments_from_the_id() -> None:
-    """It asks for frames first, which the environment does not draw."""
     env_util = pytest.importorskip("stable_baselines3.common.env_util")
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*render_mode='rgb_array' that is not in the possible")
+        warnings.simplefilter("error")
         env = env_util.make_vec_env(ID, n_envs=2, seed=3)
     assert env.reset().shape == (2, 79)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from kismet_env.dice import COLOR_OF_FACE, COLORS, roll_index
 from kismet_env.engine import ROLLS_PER_TURN
@@ -14,49 +14,81 @@ from kismet_env.tables import box_points
 _LABEL_WIDTH, _COLUMN_WIDTH = 36, 11
 
 
+class Column(NamedTuple):
+    """The card of one player as it stands on the sheet."""
+
+    card: dict[Box, int]  # points in the filled boxes
+    basic_total: int
+    bonus: int | None  # None until the six Basic boxes are filled
+    kismet_total: int
+    total: int
+
+
+class Contents(NamedTuple):
+    """All that a sheet shows besides the dice."""
+
+    columns: tuple[Column, ...]  # one a player
+    mover: int | None  # whose turn it is; None after the end
+    offers: dict[Box, int]  # what the dice are worth in the open boxes of the mover; empty after the end
+
+
+def contents_of(position: Mapping[str, Any], rules: Rules) -> Contents:
+    """Return what the sheet of a `position` (see `kismet_env.position`) shows."""
+    columns = tuple(_column({Box[name]: points for name, points in card.items()}, rules) for card in position["cards"])
+    if all(len(column.card) == NUM_BOXES for column in columns):
+        return Contents(columns, None, {})
+    mover = int(position["player"])
+    card = columns[mover].card
+    armed = is_armed(card, position["kismets_rolled"][mover], rules)
+    joker = int(armed and Box.KISMET in card and len(set(position["dice"])) == 1)
+    worth = box_points(rules)[joker, roll_index(position["dice"])]
+    return Contents(columns, mover, {box: int(worth[box]) for box in Box if box not in card})
+
+
+def _column(card: dict[Box, int], rules: Rules) -> Column:
+    basic = sum(card.get(box, 0) for box in BASIC_BOXES)
+    kismet = sum(card.get(box, 0) for box in KISMET_BOXES)
+    bonus = basic_bonus(basic, rules) if all(box in card for box in BASIC_BOXES) else None
+    return Column(card, basic, bonus, kismet, basic + (bonus or 0) + kismet)
+
+
+def tiers_of(rules: Rules, separator: str = ", ") -> str:
+    """Return the tiers of the Basic bonus in the words of the sheet: "63: 35, 71: 55, 78: 75", or "none"."""
+    return separator.join(f"{total}: {bonus}" for total, bonus in rules.bonus_tiers) or "none"
+
+
 def sheet(position: Mapping[str, Any], rules: Rules) -> str:
     """Return dice and score cards of a `position` (see `kismet_env.position`) as lines of text.
 
     One column a player; in brackets, for the player to move: what the dice would bring in the open boxes.
     """
-    cards = [{Box[name]: points for name, points in card.items()} for card in position["cards"]]
-    is_over = all(len(card) == NUM_BOXES for card in cards)
-    mover = None if is_over else position["player"]
-    basics = [sum(card.get(box, 0) for box in BASIC_BOXES) for card in cards]
-    bonuses = [
-        basic_bonus(basic, rules) if all(box in card for box in BASIC_BOXES) else None
-        for basic, card in zip(basics, cards, strict=True)
-    ]
-    kismets = [sum(card.get(box, 0) for box in KISMET_BOXES) for card in cards]
-    totals = [basic + (bonus or 0) + kismet for basic, bonus, kismet in zip(basics, bonuses, kismets, strict=True)]
-    offers = None if mover is None else _offers(position, cards[mover], rules)
+    columns, mover, offers = contents_of(position, rules)
 
     def entries(box: Box) -> list[object]:
-        shown: list[object] = [card.get(box, ".") for card in cards]
-        if mover is not None and offers is not None and box not in cards[mover]:
+        shown: list[object] = [column.card.get(box, ".") for column in columns]
+        if mover is not None and box in offers:
             shown[mover] = f"({offers[box]})"
         return shown
 
-    tiers = ", ".join(f"{total}: {bonus}" for total, bonus in rules.bonus_tiers) or "none"
-    seats = [f"Player {seat + 1}{'*' if seat == mover else ' '}" for seat in range(len(cards))]
-    line = "+" + "-" * _LABEL_WIDTH + ("+" + "-" * _COLUMN_WIDTH) * len(cards) + "+"
+    seats = [f"Player {seat + 1}{'*' if seat == mover else ' '}" for seat in range(len(columns))]
+    line = "+" + "-" * _LABEL_WIDTH + ("+" + "-" * _COLUMN_WIDTH) * len(columns) + "+"
     return "\n".join(
         [
             line.replace("+", "-"),
-            f" K I S M E T     {_dice_line(position, is_over)}",
+            f" K I S M E T     {_dice_line(position, mover is None)}",
             line,
             _row("BASIC SECTION", seats),
             line,
-            *(_row(f"{box.title:<10}{box + 1} for each {box + 1}", entries(box)) for box in BASIC_BOXES),
-            _row("Basic total", basics),
-            _row(f"Bonus     {tiers}", ["." if bonus is None else bonus for bonus in bonuses]),
+            *(_row(f"{box.title:<10}{worth_of(box, rules)}", entries(box)) for box in BASIC_BOXES),
+            _row("Basic total", [column.basic_total for column in columns]),
+            _row(f"Bonus     {tiers_of(rules)}", ["." if col.bonus is None else col.bonus for col in columns]),
             line,
-            _row("KISMET SECTION", [""] * len(cards)),
+            _row("KISMET SECTION", [""] * len(columns)),
             line,
-            *(_row(f"{box.title:<23}{_worth(box, rules)}", entries(box)) for box in KISMET_BOXES),
-            _row("Kismet total", kismets),
+            *(_row(f"{box.title:<23}{worth_of(box, rules)}", entries(box)) for box in KISMET_BOXES),
+            _row("Kismet total", [column.kismet_total for column in columns]),
             line,
-            _row("GAME TOTAL", totals),
+            _row("GAME TOTAL", [column.total for column in columns]),
             line,
         ]
     )
@@ -68,18 +100,10 @@ def _row(label: str, values: list[Any]) -> str:
     return f"| {label:<{_LABEL_WIDTH - 2}} " + "".join(f"|{value!s:>{_COLUMN_WIDTH - 2}}  " for value in values) + "|"
 
 
-def _offers(position: Mapping[str, Any], card: dict[Box, int], rules: Rules) -> list[int]:
-    """Return what the dice are worth in each box of the player to move."""
-    is_second = len(set(position["dice"])) == 1 and is_armed(
-        card, position["kismets_rolled"][position["player"]], rules
-    )
-    joker = int(is_second and Box.KISMET in card)
-    offers: list[int] = box_points(rules)[joker, roll_index(position["dice"])].tolist()
-    return offers
-
-
-def _worth(box: Box, rules: Rules) -> str:
-    """Return the worth of a Kismet Section box in the words of the sheet."""
+def worth_of(box: Box, rules: Rules) -> str:
+    """Return what a box is worth in the words of the sheet: "3 for each 3", "sum + 15", "30"."""
+    if box in BASIC_BOXES:
+        return f"{box + 1} for each {box + 1}"
     points = box_points(rules)[0]
     scoring = points[:, box] > 0
     extra = set((points[scoring, box] - points[scoring, Box.YARBOROUGH]).tolist())
