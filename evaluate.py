@@ -66,7 +66,7 @@ class Config:
     processes: int = 1
     """How many processes play; the results are the same for any number."""
     trust: tyro.conf.FlagCreatePairsOff[bool] = False
-    """Load sb3 files, which can run any code."""
+    """Load sb3 files, which can run any code. Those that train.py did not write are taken to know the rules."""
 
 
 def main(config: Config) -> None:

@@ -1,14 +1,18 @@
 """What the package keeps on disk between runs: where, and arrays that can be trusted.
 
 An array is one .safetensors file whose header says what it is. It appears whole or not at all (written beside and
-renamed), is mapped into memory instead of read, and is checked before it is used.
+renamed), is mapped into memory instead of read, and is checked before it is used. What older versions have left, and
+what nobody has asked for in a month, goes when something new is put beside it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
+import shutil
+import time
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -22,6 +26,7 @@ from kismet_env.tensor_file import DamagedFileError, read_header, save_arrays
 
 _NAME = "values"  # of the one array in a file
 _CHECKSUM = "sha256"
+_UNUSED_DAYS = 30
 
 
 def cache_root() -> Path:
@@ -30,6 +35,23 @@ def cache_root() -> Path:
     The environment variable KISMET_CACHE_DIR replaces the user's cache folder.
     """
     return Path(os.environ.get("KISMET_CACHE_DIR") or platformdirs.user_cache_dir("kismet_env", appauthor=False))
+
+
+def mark_used(path: Path) -> None:
+    """Let `path`, a file or a folder of the cache, count as used now; nothing where it may only be read."""
+    with contextlib.suppress(OSError):
+        os.utime(path)
+
+
+def forget_unused(folder: Path) -> None:
+    """Delete the files and folders of `folder`, one of the cache, that have not been used for 30 days."""
+    with contextlib.suppress(OSError):
+        for path in folder.iterdir():
+            if time.time() - path.stat().st_mtime > _UNUSED_DAYS * 24 * 60 * 60:
+                if path.is_dir():
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    path.unlink(missing_ok=True)
 
 
 def save_array(path: Path, array: npt.NDArray[Any], about: Mapping[str, str]) -> None:
@@ -70,7 +92,9 @@ def kept(kind: str, about: Mapping[str, str], make: Callable[[], npt.NDArray[Any
     name = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
     path = cache_root() / kind / f"{name}.safetensors"
     try:
-        return load_array(path, about)
+        array = load_array(path, about)
+        mark_used(path)
+        return array
     except FileNotFoundError:
         pass
     except (OSError, ValueError) as error:
@@ -78,6 +102,7 @@ def kept(kind: str, about: Mapping[str, str], make: Callable[[], npt.NDArray[Any
     array = make()
     try:
         save_array(path, array, about)
+        forget_unused(path.parent)
     except OSError as error:
         warnings.warn(f"cannot keep the {kind} in {path.parent}: {error}; it stays in memory", stacklevel=_WHO_ASKED)
     return array

@@ -18,7 +18,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from kismet_env.cache import cache_root
+from kismet_env.cache import cache_root, forget_unused, mark_used
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -46,12 +46,17 @@ def _kernel_folder() -> str | None:
 
     numba would then look for a folder of its own, where the code of other sources may lie.
     """
-    folder = Path(numba.config.CACHE_DIR or cache_root() / "kernels") / source_hash()  # type: ignore[attr-defined]
+    elsewhere: str = numba.config.CACHE_DIR  # type: ignore[attr-defined]
+    folder = Path(elsewhere or cache_root() / "kernels") / source_hash()
     try:
+        is_new = not folder.exists()
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
     except OSError:
         return None
+    mark_used(folder)
+    if is_new and not elsewhere:  # a folder of the user's own may hold other things
+        forget_unused(folder.parent)
     return str(folder)
 
 

@@ -5,6 +5,7 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -235,6 +236,23 @@ def test_values_of_other_sources_are_not_used(stand_in: Solver, monkeypatch: pyt
     monkeypatch.setattr(solver, "source_hash", lambda name: edited(name) + "+" * (name == "engine.py"))
     solver.cached_values(RULES)
     assert stand_in.calls == 2
+
+
+def test_what_was_not_used_for_a_month_goes_when_something_new_is_kept(stand_in: Solver, tmp_path: Path) -> None:
+    solver.cached_values(RULES)
+    (used,) = files_in(tmp_path)
+    month_ago = time.time() - 31 * 24 * 60 * 60
+    older, younger, half_written = (used.with_name(name) for name in ("older", "younger", "x.part"))
+    for path in (older, younger, half_written):
+        path.touch()
+    for path in (older, half_written, used):
+        os.utime(path, (month_ago, month_ago))
+    os.utime(younger, (month_ago + 2 * 24 * 60 * 60,) * 2)
+    solver.cached_values(RULES)  # is asked for
+    assert len(files_in(tmp_path)) == 4, "what is only read changes nothing"
+    solver.cached_values(Rules(joker="always"))
+    assert len(files_in(tmp_path)) == 3
+    assert {used, younger} < set(files_in(tmp_path))
 
 
 def damaged(whole: bytes) -> Iterator[tuple[str, bytes]]:

@@ -127,10 +127,14 @@ def test_a_kernel_is_kept_until_a_function_or_a_constant_of_any_file_changes(pro
     edited = first.replace("count += 1", "count += 2")
     edited_again = edited.replace("ROLLS_PER_TURN = 3 ", "ROLLS_PER_TURN = 4 ")
     assert len({first, edited, edited_again}) == 3
+    unused = project / "cache" / "kernels" / "unused" / "folder"
+    unused.mkdir(parents=True)
+    os.utime(unused.parent, (0, 0))
     for source, expected in [(first, "9 0 1"), (edited, "18 0 1"), (edited_again, "24 0 1"), (first, "9 1 0")]:
         engine.write_text(source)
         actual = python(RUN_PROBE, project=project, KISMET_CACHE_DIR=str(project / "cache"))
         assert actual.strip() == expected, f"result, loaded, compiled: expected {expected}, actual {actual}"
+    assert len(list(unused.parent.parent.iterdir())) == 3, "one for each version, and no longer that of 1970"
 
 
 def test_a_cache_folder_that_cannot_be_written_is_done_without(project: Path) -> None:
