@@ -47,6 +47,10 @@ def write_worth(tables: Tables, starts: Table, ranks: Table, values: Table, card
         if filled >> box & 1:
             continue
         for roll in range(NUM_ROLLS):
+            like = tables.like[box, roll]
+            if like != roll:
+                worth[box, roll] = worth[box, like]
+                continue
             points, bonus, filled_after, total_after, armed_after = fill_box(
                 tables, filled, basic_total, armed, roll, box
             )

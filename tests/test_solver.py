@@ -17,10 +17,11 @@ from kismet_env.actions import actions_of
 from kismet_env.batch import Batch
 from kismet_env.cards import CardNumbers, reachable_totals
 from kismet_env.dice import ROLL_DICE
+from kismet_env.engine import fill_box
 from kismet_env.observation import decode
 from kismet_env.rules import JOKER, KISMET_SCORE, SECOND_KISMET, YARBOROUGH, ZEROS, Box, Rules
 from kismet_env.solver import Optimum, cached_values, solve, solve_values
-from kismet_env.tables import TABLES, record_of, tables_of
+from kismet_env.tables import TABLES, first_alike, record_of, tables_of
 
 Changes = dict[str, Any]
 ALL_BOXES = 2**15 - 1
@@ -108,11 +109,26 @@ def test_the_same_induction_fed_with_the_yahtzee_sheet_gives_the_published_value
         "points": np.stack([points, points]),
         "scoring": ((points > 0) << np.arange(15)).sum(-1),
         "max_points": points.max(0),
+        "like": first_alike(np.stack([points, points])),
     }
     tables = record_of(TABLES, **sheet)
     thirteen = bits("TWO_PAIR_SAME_COLOR", "FULL_HOUSE_SAME_COLOR")  # filled from the start
     value = CardNumbers(tables).value(solve_values(tables, closed=thirteen), thirteen, 0, False)
     assert value == pytest.approx(245.8707745, abs=1e-6)
+
+
+@pytest.mark.parametrize("second_kismet", SECOND_KISMET)
+def test_rolls_that_are_alike_to_a_box_bring_every_card_the_same(second_kismet: str) -> None:
+    tables, rng = tables_of(Rules(second_kismet=second_kismet)), np.random.default_rng(6)
+    kinds = [len(set(like)) for like in tables["like"][0].tolist()]
+    assert kinds[Box.SIXES] == 7, "none to five of a face, and other five alike"
+    assert kinds[Box.FLUSH] == 3, "no flush, a flush, and five alike"
+    for box in range(15):
+        filled = int(rng.integers(2**15)) & ~(1 << box)
+        for armed in (False, True):
+            for roll, like in enumerate(tables["like"][0, box].tolist()):
+                one, other = (fill_box(tables[0], filled, 50, armed, dice, box) for dice in (roll, like))
+                assert one == other, f"{ROLL_DICE[roll]} and {ROLL_DICE[like]} in box {box} of {filled}, armed={armed}"
 
 
 # --- boxes computed by hand ---
