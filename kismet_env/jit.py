@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, lru_cache, wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -75,7 +76,7 @@ def _plain(function: Callable[P, R]) -> Callable[P, R]:
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Compile `function` with numba on its first call, without the GIL, cached on disk where that is possible.
 
-    On a read-only disk the function is compiled in every process. NUMBA_DISABLE_JIT=1 leaves it plain Python.
+    On a read-only or full disk the function is compiled in every process. NUMBA_DISABLE_JIT=1 leaves it plain Python.
     """
     config: Any = numba.config
     if config.DISABLE_JIT:
@@ -86,4 +87,17 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
         kernel: Callable[P, R] = numba.njit(**_OPTIONS, cache=folder is not None)(function)
     finally:
         config.CACHE_DIR = outer
+    if folder is not None:
+        _forgive_full_disk(kernel)
     return kernel
+
+
+def _forgive_full_disk(kernel: Any) -> None:
+    """Let a `kernel` be used that cannot be written to the cache: numba itself would raise the error."""
+    save = kernel._cache.save_overload
+
+    def save_where_possible(*args: Any) -> None:
+        with suppress(OSError):
+            save(*args)
+
+    kernel._cache.save_overload = save_where_possible

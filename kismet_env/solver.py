@@ -73,15 +73,14 @@ def _solve_cards(tables_array: Record, starts: Table, ranks: Table, values: Tabl
     worth, roll_values = np.empty((NUM_BOXES, NUM_ROLLS)), plan.roll_values
     for index in range(len(some)):
         card = some[index]
-        filled, armed = card[0], card[2]
-        if index == 0 or some[index - 1, 0] != filled or some[index - 1, 2] != armed:
-            allow(tables, filled, armed != 0, plan)
+        filled, armed = card[0], card[2] != 0
+        allow(tables, filled, armed, plan)
         write_worth(tables, starts, ranks, values, card, worth)
         plan_card(filled, worth, plan)
         mean = 0.0
         for roll in range(NUM_ROLLS):
             mean += ROLL_PROBABILITY[roll] * roll_values[-1, roll]
-        values[place_of(starts, ranks, filled, card[1], armed != 0)] = mean
+        values[place_of(starts, ranks, filled, card[1], armed)] = mean
 
 
 class Choice(NamedTuple):

@@ -111,6 +111,7 @@ def best_box(filled: int, worth: Table, barriers: Table, best: Table) -> None:
 class Plan(NamedTuple):
     """The best play of one turn, and scratch. Make one with `new_plan`, then `allow` and `plan_card`."""
 
+    about: Table  # (2,): filled and armed of the cards that it is about, -1 before the first
     early: Table  # [box, roll] (15, 252): barriers while rolls are left, see write_barriers
     late: Table  # [box, roll] (15, 252): and after the last one
     best_early: Table  # [roll] (252,): the best that filling a box is worth then
@@ -124,6 +125,7 @@ class Plan(NamedTuple):
 def new_plan() -> Plan:
     """Return a plan of nothing yet."""
     return Plan(
+        np.full(2, -1),
         np.empty((NUM_BOXES, NUM_ROLLS)),
         np.empty((NUM_BOXES, NUM_ROLLS)),
         np.empty(NUM_ROLLS),
@@ -136,8 +138,11 @@ def new_plan() -> Plan:
 
 @compiled
 def allow(tables: Tables, filled: int, armed: bool, plan: Plan) -> None:
-    """Let a plan be about cards with these boxes filled: write down what is legal."""
-    write_barriers(tables, filled, armed, plan.early, plan.late)
+    """Let a plan be about cards with these boxes filled: write down what is legal, unless it is there already."""
+    about = plan.about
+    if about[0] != filled or about[1] != int(armed):
+        about[0], about[1] = filled, int(armed)
+        write_barriers(tables, filled, armed, plan.early, plan.late)
 
 
 @compiled

@@ -144,6 +144,13 @@ def test_a_cache_folder_that_cannot_be_written_is_done_without(project: Path) ->
     assert not list(project.rglob("*.nb?")), "numba has found itself another folder"
 
 
+def test_a_full_disk_is_done_without(project: Path) -> None:
+    full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))\n"
+    assert python(full + RUN_PROBE, project=project, KISMET_CACHE_DIR=str(project / "cache")).split() == ["9", "0", "1"]
+    assert python(RUN_PROBE, project=project, KISMET_CACHE_DIR=str(project / "cache")).split() == ["9", "0", "1"]
+    assert python(RUN_PROBE, project=project, KISMET_CACHE_DIR=str(project / "cache")).split() == ["9", "1", "0"]
+
+
 def test_only_one_module_knows_numba() -> None:
     """CONTRIBUTING: who decorates with numba's own decorator gets its stale cache."""
     imports = re.compile(r"^ *(import|from) numba\b", re.MULTILINE)
