@@ -89,7 +89,7 @@ class CardNumbers:
         for name, column in zip(("filled", "basic_total", "armed"), columns, strict=False):
             if column.dtype.kind not in "iub":
                 raise ValueError(f"{name} of type {column.dtype} are not whole numbers")
-        cards = np.stack([column.reshape(-1) for column in columns[:3]], axis=1).astype(np.int64)
+        cards = np.stack([column.reshape(-1).astype(np.int64) for column in columns[:3]], axis=1)
         boxes, totals, is_armed = cards.T
         valid = (boxes >= 0) & (boxes < NUM_SETS) & (totals >= 0) & (totals <= MAX_BASIC_TOTAL)
         valid &= (is_armed >= 0) & (is_armed <= 1)
@@ -99,7 +99,7 @@ class CardNumbers:
         valid &= np.where(is_full, full, self.starts[np.where(valid, is_armed, 0), safe] >= 0)
         if not valid.all():
             row = int(np.flatnonzero(~valid)[0])
-            box, total, arm = cards[row].tolist()
+            box, total, arm = (int(column.reshape(-1)[row]) for column in columns[:3])
             raise ValueError(f"row {row}: no game has a card with filled={box}, basic_total={total}, armed={arm}")
         return cards, columns[0].shape
 

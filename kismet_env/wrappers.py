@@ -11,6 +11,7 @@ from gymnasium.vector import VectorEnv, VectorWrapper
 
 from kismet_env.batch import Batch
 from kismet_env.env import KismetEnv
+from kismet_env.observation import Decision
 from kismet_env.regret import Judge
 from kismet_env.solver import solve
 from kismet_env.vector_env import KismetVectorEnv
@@ -30,6 +31,8 @@ class RegretInfo(gym.Wrapper[Any, Any, Any, Any]):
       first roll. Over an episode, final score = value of the starting card + sum of luck - sum of regret.
     * `best_action` int: the best action now, in the numbering of the environment; -1 after the end.
 
+    `restore` of the environment may be called at any time: the next action is judged where it is taken.
+
     The first use under some rules solves them (seconds) or loads them from the user's cache. Raises ValueError for an
     environment that is not solitaire Kismet: against opponents nothing of this is known.
     """
@@ -40,24 +43,36 @@ class RegretInfo(gym.Wrapper[Any, Any, Any, Any]):
             raise ValueError(f"RegretInfo needs kismet_env/Kismet-v0, the solitaire game, not {env.unwrapped}")
         self._batch = env.unwrapped.batch
         self._judge = _judge(self._batch)
+        self._judged: Decision | None = None  # what the judge knows the actions of
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode."""
         observation, info = self.env.reset(seed=seed, options=options)
-        luck = self._judge.begin(_FIRST, self._batch.decisions())
+        luck = self._begin(self._batch.decisions())
         return observation, info | {"regret": 0.0, "luck": float(luck[0]), "best_action": self._best(False)}
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Play and judge one action."""
+        before = self._batch.decisions()
         observation, reward, terminated, truncated, info = self.env.step(action)
         over = terminated or truncated
-        judgement = self._judge.follow(_FIRST, np.array([action]), self._batch.decisions(), np.array([over]))
+        if not self._knows(before):  # the environment was restored
+            self._begin(before)
+        self._judged = self._batch.decisions()
+        judgement = self._judge.follow(_FIRST, np.array([action]), self._judged, np.array([over]))
         info |= {
             "regret": float(judgement.regret[0]),
             "luck": float(judgement.luck[0]),
             "best_action": self._best(over),
         }
         return observation, reward, terminated, truncated, info
+
+    def _begin(self, now: Decision) -> npt.NDArray[np.float64]:
+        self._judged = now
+        return self._judge.begin(_FIRST, now)
+
+    def _knows(self, now: Decision) -> bool:
+        return self._judged is not None and all(map(np.array_equal, now, self._judged))
 
     def _best(self, over: bool) -> int:
         return _NONE if over else int(self._judge.best_actions(_FIRST)[0])

@@ -63,6 +63,22 @@ def test_the_identity_holds_from_any_card() -> None:
         assert earned == pytest.approx(value + luck - regret, abs=ROUNDING)
 
 
+def test_actions_after_a_restore_are_judged_where_they_are_taken() -> None:
+    env = RegretInfo(gym.make(ID))
+    _, info = env.reset(seed=4)
+    saved, actions, infos = env.unwrapped.save(), [], []
+    for _ in range(6):
+        actions.append(int(info["action_mask"].argmax()))
+        info = env.step(actions[-1])[4]
+        infos.append(info)
+    env.unwrapped.restore(saved)
+    for action, first in zip(actions, infos, strict=True):
+        again = env.step(action)[4]
+        for name in ("regret", "luck", "best_action"):
+            assert again[name] == first[name], name
+    assert sum(info["regret"] for info in infos) > 0
+
+
 def test_the_best_action_costs_nothing() -> None:
     env = RegretInfo(gym.make(ID))
     infos = play(env, lambda info: info["best_action"], seed=3)
