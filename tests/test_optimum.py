@@ -107,7 +107,7 @@ def test_what_are_no_whole_numbers_or_no_common_shape_is_refused(changed: dict[s
 
 
 def test_a_number_too_large_to_be_signed_is_named_as_it_was_given() -> None:
-    with pytest.raises(ValueError, match="row 1: .*filled=9223372036854775808"):
+    with pytest.raises(ValueError, match=r"row 1: .*filled=9223372036854775808"):
         unsolved().card_value(np.array([0, 2**63], np.uint64), 0, False)
 
 
