@@ -20,7 +20,7 @@ help: ## list the targets
 
 install: $(INSTALLED) ## make .venv and install everything into it
 
-demo: $(INSTALLED) ## train a masked PPO agent for MINUTES minutes and compare it with the bots
+demo: $(INSTALLED) ## train a masked PPO agent for MINUTES minutes into runs/demo, anew each time, and compare it
 	$(BIN)/python train.py maskable_ppo --minutes $(MINUTES) --run runs/demo --overwrite
 	$(BIN)/python evaluate.py random greedy turn_greedy policy:runs/demo/policy.safetensors \
 		--games 10000 --json runs/demo/evaluation.json --plots runs/demo
