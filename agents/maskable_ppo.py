@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field
@@ -28,7 +28,8 @@ from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 from torch import Tensor, nn
 
 from agents.run import Run
-from kismet_env.batch import Batch
+from kismet_env import bots
+from kismet_env.batch import Batch, Step
 from kismet_env.command_line import Refusal
 from kismet_env.dice import hash_words
 from kismet_env.evaluation import SELECTION_DICE, TRAINING_DICE, game_keys
@@ -159,7 +160,7 @@ def train(config: Config, run: Run) -> None:
             model.learn(rollout, reset_num_timesteps=False, log_interval=2)  # one rollout, one update; logs nothing
 
             if _has_diverged(model):  # nothing of it may replace what is in the folder
-                run.plot()
+                run.plot(bot_scores(config))
                 raise Refusal(
                     f"the training has diverged after {model.num_timesteps:,} steps; begin again with a lower "
                     f"--learning-rate, or other options; {run.folder} keeps what was saved before"
@@ -180,7 +181,7 @@ def train(config: Config, run: Run) -> None:
             if not is_last and (run.interrupted or run.minutes_unsaved >= config.checkpoint_minutes):
                 run.save_checkpoint(state_of(model, env))
         _save(model, run, archive="model.zip", policy="policy.safetensors")
-        run.plot()
+        run.plot(bot_scores(config))
         if is_last:  # only now: a run that is killed earlier has something left to do
             run.save_checkpoint(state_of(model, env))
             run.interrupted = False
@@ -199,11 +200,29 @@ def selection_score(model: MaskablePPO, config: Config) -> float:
         observation=config.observation,
         start=config.start,
     )
-    seen = batch.deal_keys(game_keys(SELECTION_DICE, 0, range(config.selection_games)))
-    while not batch.state.games["over"].all():
+
+    def act(seen: Step) -> Any:
         observations = batch.layout.present(seen.observations)
-        actions, _ = model.predict(observations, deterministic=True, action_masks=seen.masks)
-        seen = batch.step(actions)
+        return model.predict(observations, deterministic=True, action_masks=seen.masks)[0]
+
+    return _mean_score(batch, act)
+
+
+def bot_scores(config: Config) -> dict[str, float]:
+    """Return the mean scores, in points, of the bots to be beaten in the selection games."""
+    scores = {}
+    for name in ("greedy", "turn_greedy", "rule_based"):
+        bot = bots.make(name, config.rules)
+        batch = Batch(config.selection_games, rules=config.rules, start=config.start)
+        scores[name] = _mean_score(batch, lambda seen, bot=bot: bot.act(seen.observations, seen.masks))
+    return scores
+
+
+def _mean_score(batch: Batch, act: Callable[[Step], Any]) -> float:
+    """Return the mean score of who acts by `act` in the selection games, all rows of `batch`."""
+    seen = batch.deal_keys(game_keys(SELECTION_DICE, 0, range(batch.num_games)))
+    while not batch.state.games["over"].all():
+        seen = batch.step(act(seen))
     return float(batch.state.cards["total"].mean())
 
 

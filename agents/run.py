@@ -26,6 +26,7 @@ import typing
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from itertools import cycle
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Protocol, Self, TypeVar
@@ -252,13 +253,13 @@ class Run:
             f"{self._steps:,} steps in {self.minutes:.1f} minutes, best selection score {self._best:.1f} points a game"
         )
 
-    def plot(self) -> None:
-        """Draw the curve into curve.png."""
+    def plot(self, references: Mapping[str, float]) -> None:
+        """Draw the curve into curve.png, with the mean scores of others by their names in `references`."""
         if not self._curve.exists():
             return
         with self._curve.open(newline="") as file:
             rows = list(csv.DictReader(file))
-        write_whole(self.folder / "curve.png", _plotted(rows, self.provenance.algorithm))
+        write_whole(self.folder / "curve.png", _plotted(rows, self.provenance.algorithm, references))
 
 
 def _holds_run(folder: Path) -> bool:
@@ -341,7 +342,7 @@ def _processor() -> str:
         return platform.processor() or platform.machine()
 
 
-def _plotted(rows: list[dict[str, str]], algorithm: str) -> bytes:
+def _plotted(rows: list[dict[str, str]], algorithm: str, references: Mapping[str, float]) -> bytes:
     """Return the learning curve as a PNG file: points per game over steps below and minutes above."""
     from matplotlib.figure import Figure  # half a second that only the end of a run spends
     from numpy import interp
@@ -350,16 +351,18 @@ def _plotted(rows: list[dict[str, str]], algorithm: str) -> bytes:
         kept = [row for row in rows if row[name]]
         return [float(row["steps"]) / 1e6 for row in kept], [float(row[name]) for row in kept]
 
-    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
     axes.plot(*column("mean_return"), color="0.6", label="training games, actions sampled")
     axes.plot(
         *column("selection_score"), "ko-", markersize=4, clip_on=False, label="selection games, most probable actions"
     )
+    for (name, score), line in zip(references.items(), cycle((":", "-.", "--"))):
+        axes.axhline(score, color="0.3", linewidth=1.0, linestyle=line, label=f"{name}, selection games: {score:.1f}")
     axes.set_xlabel("steps of the environment (millions)")
     axes.set_ylabel("mean score (points per game)")
     axes.grid(color="0.9")
-    axes.legend(loc="lower right")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
     axes.set_title(algorithm)
     steps, minutes = column("minutes")
     if len(steps) > 1:

@@ -216,7 +216,7 @@ def test_a_run_that_is_killed_before_its_end_is_whole_has_something_left_to_do(
     class Killed(BaseException):
         pass
 
-    def kill(run: Run) -> None:
+    def kill(run: Run, references: dict[str, float]) -> None:
         raise Killed
 
     folder = tmp_path / "run"
@@ -309,6 +309,16 @@ def test_other_forms_of_the_game_are_learned_too(options: str, tmp_path: Path) -
     assert train.main([*SMALL, *options.split(), "--steps", "512", "--run", str(folder)]) == 0
     assert curve_of(folder)[-1]["illegal_actions"] == "0"
     Provenance.from_json((folder / "config.json").read_text()).check(saved_config(folder, Config).rules)
+
+
+def test_the_bots_to_be_beaten_play_the_selection_games() -> None:
+    scores = maskable_ppo.bot_scores(Config(selection_games=500))
+    players = {name: play(make(name), 500, seed=0).totals.mean() for name in scores}  # on other dice
+    assert list(scores) == ["greedy", "turn_greedy", "rule_based"]
+    for name, score in scores.items():
+        assert abs(score - players[name]) < 15, name  # four standard errors
+    small = maskable_ppo.bot_scores(Config(selection_games=500, start="open:1", observation="dict", actions="holds"))
+    assert small["greedy"] < small["turn_greedy"] < scores["greedy"], "one box, on a card of random play"
 
 
 def test_rates_fall_linearly_over_the_run(finished: Path) -> None:
