@@ -22,7 +22,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, replace
 from functools import lru_cache, partial
 from itertools import combinations
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +48,8 @@ SELECTION_DICE = 2
 """Domain of the dice by which the best of several policies is chosen."""
 EVALUATION_DICE = 3
 """Domain of the dice of reported results."""
+
+P = TypeVar("P")
 
 SCHEMA = 1
 """Version of the form of a report."""
@@ -193,7 +195,7 @@ def play(
     play_part = partial(_play_part, player, Rules.of(rules), domain, seed, watcher)
     parts = [range(first, min(first + chunk, games)) for first in range(0, games, chunk)]
     done = []
-    for part in _map(play_part, parts, processes):
+    for part in map_parts(play_part, parts, processes):
         done.append(part)
         report(len(part.totals))
     return Games(
@@ -207,8 +209,8 @@ def play(
     )
 
 
-def _map(play_part: Callable[[range], Games], parts: list[range], processes: int) -> Iterable[Games]:
-    """Yield the games of every part in order, played in as many processes as there is use for."""
+def map_parts(play_part: Callable[[range], P], parts: list[range], processes: int) -> Iterable[P]:
+    """Yield what `play_part` makes of every part, in order, in as many processes as there is use for."""
     processes = min(processes, len(parts))
     if processes == 1:
         yield from map(play_part, parts)
@@ -230,14 +232,14 @@ def _map(play_part: Callable[[range], Games], parts: list[range], processes: int
         pool.shutdown()
 
 
-def _play_in_worker(job: bytes, games: range) -> Games:
+def _play_in_worker(job: bytes, games: range) -> Any:
     return _unpickled(job)(games)
 
 
 @lru_cache(maxsize=1)
-def _unpickled(job: bytes) -> Callable[[range], Games]:
+def _unpickled(job: bytes) -> Callable[[range], Any]:
     """Return the same player at every call, who may have learned something by heart from earlier games."""
-    play_part: Callable[[range], Games] = pickle.loads(job)
+    play_part: Callable[[range], Any] = pickle.loads(job)
     return play_part
 
 

@@ -351,3 +351,29 @@ def decode(features: npt.ArrayLike) -> Decision:
         dice=one_hot.argmax(-1).astype(np.int64) + 1,
         rolls_left=vector[..., _OWN["rolls_left"]].argmax(-1).astype(np.int64),
     )
+
+
+def decode_table(features: npt.ArrayLike, rules: Rules) -> npt.NDArray[np.int64]:
+    """Return the cards of all players that observations (N, D) of form "features" show, (N, P, 4), exactly.
+
+    A card is (filled, basic_total, armed, total) as in `Decision`, the own one first, the others in playing order. In
+    observations of the solitaire game there is one card, and its total is 0. Raises ValueError for another width.
+    """
+    vector = np.asarray(features)
+    alone, two, three = (layout_of(rules, count).size for count in (1, 2, 3))
+    layout = layout_of(rules, max(1, 2 + (vector.shape[-1] - two) // (three - two)))
+    if layout.size != vector.shape[-1]:
+        raise ValueError(f"observations of {vector.shape[-1]} numbers do not have {alone}, {two}, {three}, ...")
+    cards = np.zeros((len(vector), layout.num_players, 4), np.int64)
+    for player in range(layout.num_players):
+        prefix = f"opponent_{player}_" if player else ""
+        is_open = np.rint(vector[:, layout.slices[f"{prefix}open_boxes"]]).astype(np.int64)
+        cards[:, player, 0] = ((1 - is_open) << np.arange(NUM_BOXES)).sum(1)
+        for column, name, scale in (
+            (1, "basic_total", MAX_BASIC_TOTAL),
+            (2, "armed", 1),
+            (3, "total", max_total(rules)),
+        ):
+            if f"{prefix}{name}" in layout.slices:
+                cards[:, player, column] = np.rint(vector[:, layout.slices[f"{prefix}{name}"].start] * scale)
+    return cards

@@ -81,6 +81,33 @@ def plot_distributions(distributions: Mapping[str, npt.NDArray[np.float64]]) -> 
     return figure
 
 
+def plot_wins(report: Mapping[str, Any]) -> Figure:
+    """Return how often every player of a report on contests wins against every other, as a map in shades of grey."""
+    ratings = report["ratings"]
+    players = ratings["players"]
+    names = [each["player"] for each in players]
+    rates = np.array([[ratings["cross"][a].get(b, np.nan) for b in names] for a in names])
+    side = 2.6 + 0.8 * len(names)
+    figure = Figure(figsize=(side + 1.0, side), layout="constrained")
+    axes = figure.subplots()
+    shades = mpl.colormaps["Greys"].copy()
+    shades.set_bad("white")
+    image = axes.imshow(rates, cmap=shades, vmin=0.0, vmax=1.0)
+    for a, b in np.argwhere(~np.isnan(rates)):
+        color = "white" if rates[a, b] > 0.5 else "black"
+        axes.text(b, a, f"{100 * rates[a, b]:.1f}", ha="center", va="center", color=color)
+    places = np.arange(len(names))
+    axes.set_xticks(places, names, rotation=45, ha="right", rotation_mode="anchor")
+    axes.set_yticks(places, [f"{each['player']}: {each['rating']:+.0f}" for each in players])
+    axes.set_ylabel(f"player: rating ({ratings['anchor']} = 0)")
+    axes.set_xlabel("against")
+    bar = figure.colorbar(image, ax=axes, format=PercentFormatter(1.0), shrink=0.8)
+    bar.set_label("wins of the games that one of the two has won")
+    luck = "" if report["matches"][0]["players"][0]["luck_adjusted_win_rate"] is None else ", without luck"
+    axes.set_title(f"{report['games']:,} games a table, {report['seats']} seats{luck}", fontsize="medium")
+    return figure
+
+
 def plot_boxes(results: Mapping[str, Games]) -> Figure:
     """Return the mean points and the rate of zeros of every player in every box, with 95 % intervals."""
     figure = Figure(figsize=(9, 7), layout="constrained")

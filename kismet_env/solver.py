@@ -153,11 +153,12 @@ class Optimum:
 
     def __init__(self, rules: Rules, values: npt.NDArray[np.float64]) -> None:
         self.rules = rules
-        self._numbers = CardNumbers(tables_of(rules))
-        if values.shape != (self._numbers.size,):
-            raise ValueError(f"{values.shape} values are not the {self._numbers.size} of these rules")
-        self._values = values.view()
-        self._values.flags.writeable = False
+        self.numbers = CardNumbers(tables_of(rules))
+        if values.shape != (self.numbers.size,):
+            raise ValueError(f"{values.shape} values are not the {self.numbers.size} of these rules")
+        self.values = values.view()
+        """The expected points still to come on every card, in the order of `numbers`; read-only."""
+        self.values.flags.writeable = False
         self._sds: Sds | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -176,7 +177,7 @@ class Optimum:
 
         The Basic bonus is among them until the sixth Basic box is filled. A full card (32767) is worth 0.
         """
-        return self._numbers.value(self._values, filled, basic_total, armed)
+        return self.numbers.value(self.values, filled, basic_total, armed)
 
     @property
     def score_sd(self) -> float:
@@ -195,7 +196,7 @@ class Optimum:
         `prepare_sds`.
         """
         sds = self.prepare_sds()
-        return self._numbers.value(sds.codes, filled, basic_total, armed) * sds.step
+        return self.numbers.value(sds.codes, filled, basic_total, armed) * sds.step
 
     def prepare_sds(self, progress: bool = False) -> Sds:
         """Work out the standard deviations of all cards, or load them from the cache: see `exact` and `solve`.
@@ -208,8 +209,8 @@ class Optimum:
 
     def write_worths(self, cards: Cards, worths: npt.NDArray[np.float64]) -> None:
         """Write what filling each box with each roll is worth on each of `cards`; see turn.action_values."""
-        numbers = self._numbers
-        _write_worths(numbers.tables, numbers.starts, numbers.ranks, self._values, cards, worths)
+        numbers = self.numbers
+        _write_worths(numbers.tables, numbers.starts, numbers.ranks, self.values, cards, worths)
 
     def action_values(
         self,
@@ -226,13 +227,13 @@ class Optimum:
         rolls, left = roll_indices(dice), np.asarray(rolls_left)
         if left.dtype.kind not in "iu":
             raise ValueError(f"rolls_left of type {left.dtype} are not whole numbers")
-        cards, shape = self._numbers.checked(filled, basic_total, armed, rolls, left)
+        cards, shape = self.numbers.checked(filled, basic_total, armed, rolls, left)
         rolls = np.broadcast_to(rolls, shape).reshape(-1)
         lefts = np.broadcast_to(left, shape).reshape(-1)
         if (wrong := (lefts < 0) | (lefts >= ROLLS_PER_TURN)).any():
             row = int(np.flatnonzero(wrong)[0])
             raise ValueError(f"row {row}: rolls_left {lefts[row]} is not 0, 1 or 2")
-        out = turn.action_values(self._numbers.tables, cards, rolls, lefts.astype(np.int64), self.write_worths)
+        out = turn.action_values(self.numbers.tables, cards, rolls, lefts.astype(np.int64), self.write_worths)
         return out.reshape(*shape, out.shape[1])
 
     def best_action(

@@ -154,31 +154,32 @@ def plan_card(filled: int, worth: Table, plan: Plan) -> None:
 
 
 @compiled
-def write_best_actions(filled: int, worth: Table, plan: Plan, actions: Table) -> None:
-    """Write the best action of a planned turn for every roll into `actions` [left, roll] (3, 252).
+def best_action(filled: int, worth: Table, plan: Plan, left: int, roll: int) -> int:
+    """Return the best action of a planned turn with this roll and so many rolls left.
 
     Among equals (TIE) the lowest number; 0 on a full card, where nothing can be done.
     """
-    roll_values, keep_values = plan.roll_values, plan.keep_values
+    enough = plan.roll_values[left, roll] - TIE
+    if left > 0:
+        for index in range(MOST_KEEPS):
+            keep = KEEPS_OF_ROLL[roll, index]
+            if keep < 0:
+                break
+            if plan.keep_values[left, keep] >= enough:
+                return int(keep)
+    barriers = plan.early if left > 0 else plan.late
+    for box in range(NUM_BOXES):
+        if not filled >> box & 1 and worth[box, roll] + barriers[box, roll] >= enough:
+            return NUM_REROLL_KEEPS + box
+    return 0
+
+
+@compiled
+def write_best_actions(filled: int, worth: Table, plan: Plan, actions: Table) -> None:
+    """Write the best action of a planned turn for every roll into `actions` [left, roll] (3, 252)."""
     for left in range(ROLLS_PER_TURN):
-        barriers = plan.early if left > 0 else plan.late
         for roll in range(NUM_ROLLS):
-            enough = roll_values[left, roll] - TIE
-            action = -1
-            if left > 0:
-                for index in range(MOST_KEEPS):
-                    keep = KEEPS_OF_ROLL[roll, index]
-                    if keep < 0:
-                        break
-                    if keep_values[left, keep] >= enough:
-                        action = keep
-                        break
-            box = 0
-            while action < 0 and box < NUM_BOXES:
-                if not filled >> box & 1 and worth[box, roll] + barriers[box, roll] >= enough:
-                    action = NUM_REROLL_KEEPS + box
-                box += 1
-            actions[left, roll] = max(action, 0)
+            actions[left, roll] = best_action(filled, worth, plan, left, roll)
 
 
 @compiled

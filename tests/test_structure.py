@@ -26,14 +26,16 @@ LAYERS = """
     position batch
     provenance policy_file render exact
     env vector_env kismet_v0 solver
-    regret
+    regret win_chance
     bots
     match
     versus_env
     sb3 wrappers
     kismet_env
     evaluation
-    plots command_line
+    contest
+    ratings
+    plots command_line terminal
     agents
     train evaluate
 """

@@ -22,6 +22,7 @@ from kismet_env.bots.random import Random
 from kismet_env.bots.rule_based import RuleBased
 from kismet_env.bots.sb3_policy import load_sb3
 from kismet_env.bots.turn_greedy import TurnGreedy
+from kismet_env.bots.win_probability import WinProbability
 from kismet_env.policy_file import load_policy
 from kismet_env.rules import Rules
 
@@ -33,6 +34,7 @@ PLAYERS: dict[str, Callable[[Rules], Player]] = {
     "turn_greedy": TurnGreedy,
     "rule_based": RuleBased,
     "optimal": Optimal,
+    "win_probability": WinProbability,
 }
 
 

@@ -1,0 +1,70 @@
+"""Plays to win, not for points: every action is one with the highest chance to win, as `win_chance` judges it.
+
+Ahead he plays safe, behind he gambles, and he knows what his second Kismet would do to the others' cards.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kismet_env.bots.optimal import Optimal
+from kismet_env.bots.player import Actions, Masks, Observations, Shares
+from kismet_env.dice import NUM_ROLLS, roll_indices
+from kismet_env.engine import ALL_BOXES
+from kismet_env.jit import Table, compiled
+from kismet_env.observation import decode, decode_table
+from kismet_env.rules import NUM_BOXES, Rules
+from kismet_env.tables import Record, tables_of
+from kismet_env.turn import allow, best_action, new_plan, plan_card
+from kismet_env.win_chance import ARMED, FILLED, Judge, judge_of, write_turn_worths
+
+_SCALE = 1e3  # chances are counted in thousandths, so that TIE is far below what a point is worth ...
+_POINT = 1e-6  # ... which decides where no chance is left to be won: a millionth of a thousandth
+
+
+class WinProbability:
+    """Maximises the chance to win over the dice of the turn, exactly; what comes after it is judged by `win_chance`.
+
+    Among equal chances points count, and among equals of these the lowest number. With nobody to beat, in the solitaire
+    game, he plays as Optimal does. The first use under some rules solves them and works out the spread of all cards,
+    one to two minutes.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules, self._tables, self._judge = rules, tables_of(rules), judge_of(rules)
+        self._alone = Optimal(rules)
+
+    def act(self, observations: Observations, masks: Masks, u: Shares | None = None) -> Actions:
+        """Return the best action for every row."""
+        cards = decode_table(observations, self._rules)
+        if cards.shape[1] == 1:
+            return self._alone.act(observations, masks)
+        decision = decode(observations)
+        actions = np.zeros(len(cards), np.int64)
+        _choose(self._tables, self._judge, cards, roll_indices(decision.dice), decision.rolls_left, actions)
+        return actions
+
+    def __reduce__(self) -> tuple[type[WinProbability], tuple[Rules]]:
+        """Travel to another process by name: the cache there has what he knows."""
+        return WinProbability, (self._rules,)
+
+
+@compiled
+def _choose(tables_array: Record, judge: Judge, games: Table, rolls: Table, rolls_left: Table, actions: Table) -> None:
+    """Write the best action of the first of each game's cards, `games` (N, P, 4); those that are full keep theirs."""
+    tables, plan = tables_array[0], new_plan()
+    scratch, worths = np.empty((2, 2, games.shape[1])), np.empty((2, NUM_BOXES, NUM_ROLLS))
+    chances, points = worths[0], worths[1]
+    for row in range(len(games)):
+        cards = games[row]
+        filled = cards[0, FILLED]
+        if filled == ALL_BOXES:
+            continue
+        write_turn_worths(tables, judge, cards, scratch, chances, points)
+        for box in range(NUM_BOXES):
+            if not filled >> box & 1:
+                for roll in range(NUM_ROLLS):
+                    chances[box, roll] = _SCALE * chances[box, roll] + _POINT * points[box, roll]
+        allow(tables, filled, cards[0, ARMED] != 0, plan)
+        plan_card(filled, chances, plan)
+        actions[row] = best_action(filled, chances, plan, rolls_left[row], rolls[row])

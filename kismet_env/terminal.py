@@ -1,0 +1,160 @@
+"""What evaluate.py prints: reports as tables, each of which fits into 80 columns if names are short."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from kismet_env.rules import SUITE, Rules
+
+
+def show(report: dict[str, Any], rules: Rules) -> None:
+    """Print the report on players of the solitaire game."""
+    console = Console()
+    title = f"{report['games']:,} game{'s' * (report['games'] > 1)} of seed {report['seed']}, {_describe(rules)}"
+    if report["optimum"]["mean"] is None:
+        console.print(_scores(title, report["agents"], means=True))
+    else:
+        console.print(_truth(f"{title}, optimum {report['optimum']['mean']:.2f}", report["agents"]))
+        console.print(_scores("Scores", report["agents"], means=False))
+    if report["paired"]:
+        console.print(_pairs(report["paired"]))
+
+
+def _truth(title: str, agents: list[dict[str, Any]]) -> Table:
+    """Return what the optimum says of the players."""
+    knows_exactly = agents[0]["exact_mean"] is not None
+    headings = ("player", "mean", "without luck", *["exact"] * knows_exactly, "regret", "gap closed", "of best")
+    table = _table(title, headings, num_names=1)
+    for agent in agents:
+        exact_mean = [f"{agent['exact_mean']:.2f}"] if knows_exactly else []
+        table.add_row(
+            agent["agent"],
+            _with_reach(agent["mean"], agent["ci95"]),
+            _with_reach(agent["luck_adjusted_mean"], agent["luck_adjusted_ci95"], digits=2),
+            *exact_mean,
+            f"{agent['regret_per_game']:.2f}",
+            f"{agent['gap_closed']:.1%}",
+            f"{agent['percent_of_optimum']:.2f}%",
+        )
+    return table
+
+
+def _scores(title: str, agents: list[dict[str, Any]], *, means: bool) -> Table:
+    """Return how the scores of the players are spread."""
+    headings = ("player", *["mean"] * means, "SD", "5 %", "median", "95 %", "bonus", "zeros", "illegal")
+    table = _table(title, headings, num_names=1)
+    for agent in agents:
+        quantiles = (f"{agent['quantiles'][percent]:.0f}" for percent in ("5", "50", "95"))
+        table.add_row(
+            agent["agent"],
+            *[_with_reach(agent["mean"], agent["ci95"])] * means,
+            "-" if agent["sd"] is None else f"{agent['sd']:.1f}",
+            *quantiles,
+            f"{1 - agent['bonus_rates']['0']:.1%}",
+            f"{sum(box['zero_rate'] for box in agent['boxes'].values()):.2f}",
+            f"{agent['illegal_actions']:,}",
+        )
+    return table
+
+
+def _pairs(pairs: list[dict[str, Any]]) -> Table:
+    """Return how many points the players are ahead of one another."""
+    watched = pairs[0]["luck_adjusted_difference"] is not None
+    headings = ("a", "b", "a - b", *["without luck"] * watched, "a higher", "equal")
+    table = _table("Differences on the same dice", headings, num_names=2)
+    for pair in pairs:
+        luck_adjusted = pair["luck_adjusted_difference"], pair["luck_adjusted_ci95"]
+        without_luck = [_with_reach(*luck_adjusted, digits=2)] if watched else []
+        table.add_row(
+            pair["a"],
+            pair["b"],
+            _with_reach(pair["difference"], pair["ci95"]),
+            *without_luck,
+            f"{pair['a_higher']:.1%}",
+            f"{pair['equal']:.1%}",
+        )
+    return table
+
+
+def show_contests(report: dict[str, Any], rules: Rules) -> None:
+    """Print the report on contests and the ratings that come of them."""
+    console = Console()
+    games = f"{report['games']:,} games each, {report['deals']:,} deals of seed {report['seed']}"
+    console.print(_contests(f"{games}, {_describe(rules)}", report["matches"]))
+    if report["ratings"]:
+        console.print(_ratings(report["ratings"]))
+
+
+def _contests(title: str, matches: list[dict[str, Any]]) -> Table:
+    """Return what the contests say of their players."""
+    watched = matches[0]["players"][0]["luck_adjusted_win_rate"] is not None
+    truth = ("without luck", "points", "regret", "forced") if watched else ("points",)
+    table = _table(title, ("player", "wins %", *truth, "2nd K.", "ties %"), num_names=1)
+    for match in matches:
+        for player in match["players"]:
+            luck_adjusted = _percent(player["luck_adjusted_win_rate"], player["luck_adjusted_ci95"], digits=2)
+            table.add_row(
+                player["player"],
+                _percent(player["win_rate"], player["ci95"]),
+                *[luck_adjusted] * watched,
+                f"{player['mean']:.1f}",
+                *([f"{player['regret_per_game']:.2f}", f"{player['forced_zero_loss']:.2f}"] if watched else []),
+                f"{player['second_kismets_per_game']:.3f}",
+                f"{100 * match['tie_rate']:.1f}" if player is match["players"][0] else "",
+                end_section=player is match["players"][-1],
+            )
+    return table
+
+
+def _ratings(ratings: dict[str, Any]) -> Table:
+    """Return the ratings, and the win rate of every player against every other."""
+    names = [each["player"] for each in ratings["players"]]
+    numbers = [str(place + 1) for place in range(len(names))]
+    title = f"Ratings, {ratings['anchor']} = 0, and wins in % against"
+    table = _table(title, ("", "player", "rating", *numbers), num_names=2)
+    for number, player in zip(numbers, ratings["players"], strict=True):
+        cross = ratings["cross"][player["player"]]
+        rates = [f"{100 * cross[name]:.1f}" if name in cross else "" for name in names]
+        table.add_row(number, player["player"], _with_reach(player["rating"], player["ci95"]), *rates)
+    return table
+
+
+def _percent(rate: float | None, interval: tuple[float, float] | None, *, digits: int = 1) -> str:
+    """Return a rate as a percentage."""
+    if rate is None:
+        return ""
+    return _with_reach(100 * rate, interval and (100 * interval[0], 100 * interval[1]), digits=digits)
+
+
+def _table(title: str, headings: tuple[str, ...], *, num_names: int) -> Table:
+    """Return an empty table; names come first and may be folded, numbers never are."""
+    table = Table(title=title, caption="±: 95 % intervals", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    for index, heading in enumerate(headings):
+        if index < num_names:
+            table.add_column(heading, overflow="fold")
+        else:
+            table.add_column(heading, justify="right", no_wrap=True)
+    return table
+
+
+def _with_reach(mean: float, interval: tuple[float, float] | None, *, digits: int = 1) -> str:
+    reach = "" if interval is None else f" ± {(interval[1] - interval[0]) / 2:.{digits}f}"
+    return f"{mean:.{digits}f}{reach}"
+
+
+def _describe(rules: Rules) -> str:
+    """Return the name of `rules`, or in what they differ from the standard game."""
+    for name, named in SUITE.items():
+        if rules == named:
+            return f"rules {name}"
+    changed = [
+        f"{each.name} {getattr(rules, each.name)}"
+        for each in fields(Rules)
+        if getattr(rules, each.name) != each.default
+    ]
+    return ", ".join(changed) or "standard rules"
