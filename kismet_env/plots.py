@@ -90,9 +90,7 @@ def plot_wins(report: Mapping[str, Any]) -> Figure:
     side = 2.6 + 0.8 * len(names)
     figure = Figure(figsize=(side + 1.0, side), layout="constrained")
     axes = figure.subplots()
-    shades = mpl.colormaps["Greys"].copy()
-    shades.set_bad("white")
-    image = axes.imshow(rates, cmap=shades, vmin=0.0, vmax=1.0)
+    image = axes.imshow(rates, cmap="Greys", vmin=0.0, vmax=1.0)
     for a, b in np.argwhere(~np.isnan(rates)):
         color = "white" if rates[a, b] > 0.5 else "black"
         axes.text(b, a, f"{100 * rates[a, b]:.1f}", ha="center", va="center", color=color)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rough import rough_judges
 
 import evaluate
 from evaluate import Config, main
@@ -111,6 +112,13 @@ WRONG_CALLS = [
     (["greedy", "--rules", "strict", "--rules.joker", "no"], ["joker", "'no'", "natural"]),
     (["greedy", "--exact", "--no-optimum"], ["--exact", "leave out --no-optimum"]),
     (["greedy", "--distribution", "--no-optimum"], ["--distribution", "leave out --no-optimum"]),
+    (["--versus", "greedy"], ["1 player", "2 seats"]),
+    (["--versus", "greedy", "random", "--seats", "3"], ["2 player", "3 seats"]),
+    (["--versus", "greedy", "random", "--seats", "7"], ["--seats 7", "2 to 6"]),
+    (["--versus", "greedy", "nobody"], ["'nobody'", "win_probability"]),
+    (["optimal", "--versus", "greedy", "random"], ["'optimal'", "behind"]),
+    (["--versus", "greedy", "random", "--exact"], ["--exact", "--versus"]),
+    (["--versus", "greedy", "random", "--games", "0"], ["--games 0", "at least 1"]),
     (["greedy", "--json", "folder"], ["folder", "name of a file"]),
     (["greedy", "--json", "text.zip/report.json"], ["text.zip", "another place"]),
     (["greedy", "--json", "/dev/null/report.json"], ["/dev/null", "another place"]),
@@ -185,6 +193,32 @@ def test_a_quick_look_knows_no_optimum_and_solves_nothing(
     players = {name: play(make(name, rules), 40, seed=3, rules=rules) for name in ("greedy", "random")}
     assert_report_is(tmp_path / "new/report.json", summarise(players, seed=3, rules=rules))
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["boxes.png", "report.json", "scores.png"]
+
+
+@pytest.mark.parametrize("seats", [2, 3])
+def test_contests_print_tables_of_80_columns_and_write_report_and_map(
+    seats: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ["turn_greedy", "optimal", "epsilon:0.1"]
+    argv = ["--versus", *names, "--seats", str(seats), "--games", "31", "--json", "report.json", "--plots", "plots"]
+    with rough_judges(monkeypatch):
+        assert run(main, Config, argv) == DONE
+    out, err = capsys.readouterr()
+    assert err == ""
+    games = {2: 32, 3: 33}[seats]
+    for word in (*names, f"{games} games each", "standard rules", "without luck", "optimal = 0"):
+        assert word in out
+    assert all(len(line) <= 80 for line in out.splitlines())
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["games"] == games
+    assert len(report["matches"]) == {2: 3, 3: 1}[seats]
+    assert [each["rating"] for each in report["ratings"]["players"] if each["player"] == "optimal"] == [0.0]
+    if seats == 2:
+        first = report["matches"][0]
+        assert (first["a"], first["b"], first["pairs"]) == ("turn_greedy", "optimal", 16)
+        assert first["ci95"][0] <= first["a_win_rate"] <= first["ci95"][1]
+        assert first["luck_adjusted_ci95"][0] < first["luck_adjusted_a_win_rate"] < first["luck_adjusted_ci95"][1]
+    assert [path.name for path in (tmp_path / "plots").iterdir()] == ["wins.png"]
 
 
 @pytest.mark.parametrize("option", ["--exact", "--distribution"])

@@ -26,12 +26,11 @@ class WinProbability:
     """Maximises the chance to win over the dice of the turn, exactly; what comes after it is judged by `win_chance`.
 
     Among equal chances points count, and among equals of these the lowest number. With nobody to beat, in the solitaire
-    game, he plays as Optimal does. The first use under some rules solves them and works out the spread of all cards,
-    one to two minutes.
+    game, he plays as Optimal does. The first match under some rules works out what `win_chance` needs: minutes.
     """
 
     def __init__(self, rules: Rules) -> None:
-        self._rules, self._tables, self._judge = rules, tables_of(rules), judge_of(rules)
+        self._rules, self._tables = rules, tables_of(rules)
         self._alone = Optimal(rules)
 
     def act(self, observations: Observations, masks: Masks, u: Shares | None = None) -> Actions:
@@ -41,12 +40,8 @@ class WinProbability:
             return self._alone.act(observations, masks)
         decision = decode(observations)
         actions = np.zeros(len(cards), np.int64)
-        _choose(self._tables, self._judge, cards, roll_indices(decision.dice), decision.rolls_left, actions)
+        _choose(self._tables, judge_of(self._rules), cards, roll_indices(decision.dice), decision.rolls_left, actions)
         return actions
-
-    def __reduce__(self) -> tuple[type[WinProbability], tuple[Rules]]:
-        """Travel to another process by name: the cache there has what he knows."""
-        return WinProbability, (self._rules,)
 
 
 @compiled
