@@ -33,7 +33,8 @@ from kismet_env.evaluation import YARDSTICK, Regrets, exact, play, summarise, ya
 from kismet_env.ratings import rate
 from kismet_env.rules import Rules
 from kismet_env.solver import solve
-from kismet_env.terminal import show, show_contests
+from kismet_env.terminal import show, show_contests, show_measures
+from kismet_env.value_suite import load, measure, summarise_measures
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,9 @@ class Config:
     distribution: tyro.conf.FlagCreatePairsOff[bool] = False
     """Do --exact and work out the probability of every total: another minute or two a player, and 3.5 GB of memory.
     It goes into the report and the plot distribution.png."""
+    value_suite: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Instead of playing games, hold every player's choices in 10,000 pinned positions against the optimum, and the
+    action values of those who have some. Standard rules."""
     processes: int = 1
     """How many processes play; the results are the same for any number."""
     trust: tyro.conf.FlagCreatePairsOff[bool] = False
@@ -84,7 +88,7 @@ def main(config: Config) -> None:
         players = {name: make(name, config.rules, trust=config.trust) for name in names}
         if config.exact or config.distribution:
             _check_exact(players)
-    (_contend if config.versus else _play)(config, players)
+    (_contend if config.versus else _measure if config.value_suite else _play)(config, players)
 
 
 def _play(config: Config, players: dict[str, Player]) -> None:
@@ -156,6 +160,17 @@ def _contend(config: Config, players: dict[str, Player]) -> None:
             _draw(config.plots, {"wins": plot_wins(report)})
 
 
+def _measure(config: Config, players: dict[str, Player]) -> None:
+    """Ask everybody what to do in the positions of the value suite."""
+    solve(config.rules, progress=True)
+    with progress_bar() as bar:
+        measures = {name: measure(player, load()) for name, player in bar.track(players.items(), description="asking")}
+    report = summarise_measures(measures, load())
+    show_measures(report)
+    with refusing():
+        _write(config, report)
+
+
 def _check(config: Config) -> None:
     """Raise ValueError for what cannot be played or written, before anything is."""
     if config.versus:
@@ -164,6 +179,8 @@ def _check(config: Config) -> None:
         raise ValueError("no player is named; for example: evaluate.py greedy turn_greedy")
     elif twice := [name for name in config.names if config.names.count(name) > 1]:
         raise ValueError(f"player {twice[0]!r} is named twice; name every player once")
+    if config.value_suite:
+        _check_suite(config)
     for option in ("games", "processes"):
         if getattr(config, option) < 1:
             raise ValueError(f"--{option} {getattr(config, option)} is not at least 1")
@@ -188,6 +205,17 @@ def _check_contests(config: Config) -> None:
     if config.exact or config.distribution:
         option = "--exact" if config.exact else "--distribution"
         raise ValueError(f"{option} is about the solitaire game; leave it out, or leave out --versus")
+
+
+def _check_suite(config: Config) -> None:
+    """Raise ValueError for options that mean nothing to the value suite."""
+    if config.rules != Rules():
+        raise ValueError("--value-suite has positions of the standard rules; leave out --rules")
+    if not config.optimum:
+        raise ValueError("--value-suite measures against the optimum; leave out --no-optimum")
+    for option in ("versus", "exact", "distribution", "plots"):
+        if getattr(config, option):
+            raise ValueError(f"--{option} is about games, --value-suite plays none; leave one of them out")
 
 
 def _check_exact(players: dict[str, Player]) -> None:

@@ -17,6 +17,7 @@ import pickle
 import signal
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, replace
@@ -28,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kismet_env.actions import actions_of
-from kismet_env.batch import Batch
+from kismet_env.batch import Batch, Step
 from kismet_env.bots import Player, StochasticPlayer, TurnPlayer, make
 from kismet_env.bots.player import sample
 from kismet_env.cache import kept
@@ -48,6 +49,10 @@ SELECTION_DICE = 2
 """Domain of the dice by which the best of several policies is chosen."""
 EVALUATION_DICE = 3
 """Domain of the dice of reported results."""
+SUITE_DICE = 4
+"""Domain of the dice of the games that the positions of `value_suite` are from."""
+DATA_DICE = 5
+"""Domain of the dice of the games in a `dataset`."""
 
 P = TypeVar("P")
 
@@ -64,7 +69,7 @@ _FEWEST_BATCHES = 4_000
 _ROUNDING = 1e-12
 
 
-def game_keys(domain: int, seed: int, games: range) -> npt.NDArray[np.uint64]:
+def game_keys(domain: int, seed: int, games: range | npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
     """Return the keys hash_words(domain, seed, game) of `games`, (n,) uint64; ValueError for a negative seed."""
     keys = np.array(games, np.uint64)
     _stir_in(hash_words(domain, seed), keys)
@@ -221,9 +226,9 @@ def map_parts(play_part: Callable[[range], P], parts: list[range], processes: in
     try:
         with _interrupts_ignored():
             job = pickle.dumps(play_part)
-            done = [pool.submit(_play_in_worker, job, part) for part in parts]
-        for part in done:
-            yield part.result()
+            done = deque(pool.submit(_play_in_worker, job, part) for part in parts)
+        while done:  # and keep nothing that was given away
+            yield done.popleft().result()
     except BaseException:  # do not wait for games that nobody will look at
         for worker in set(multiprocessing.active_children()) - others:
             worker.terminate()
@@ -256,30 +261,46 @@ def _interrupts_ignored() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
 
 
+class Round(NamedTuple):
+    """One action in each of the n games of a batch that go on."""
+
+    games: npt.NDArray[np.int64]  # (n,): their rows in the batch
+    before: Step  # what the player saw
+    probabilities: npt.NDArray[np.float64] | None  # (n, 225): those of a stochastic player, where they are asked for
+    actions: npt.NDArray[np.int64]  # (n,)
+    after: Step  # what came of it
+    over: npt.NDArray[np.bool_]  # (n,): the game has ended or was cut off
+
+
+def rounds(player: Player, batch: Batch, start: Step, *, with_probabilities: bool = True) -> Iterator[Round]:
+    """Let `player` play all solitaire games of a `batch` from their `start` to their ends; yield every round."""
+    games, before = batch.all_rows, start
+    while games.size:
+        u, probabilities = batch.choice_shares(games), None
+        if with_probabilities and isinstance(player, StochasticPlayer):
+            probabilities = player.probabilities(before.observations, before.masks)
+            actions = sample(probabilities, u)
+        else:
+            actions = player.act(before.observations, before.masks, u)
+        after = batch.step(actions, only=games)
+        over = after.terminated | after.truncated
+        yield Round(games, before, probabilities, actions, after, over)
+        games, before = games[~over], Step._make(array[~over] for array in after)
+
+
 def _play_part(
     player: Player, rules: Rules, domain: int, seed: int, watcher: Callable[[Decision], Watcher] | None, games: range
 ) -> Games:
     """Play some games side by side."""
     batch = Batch(len(games), rules=rules)
-    step = batch.deal_keys(game_keys(domain, seed, games))
-    seen, masks = step.observations, step.masks
+    start = batch.deal_keys(game_keys(domain, seed, games))
     decisions = np.zeros(len(games), np.int64)
-    going_on = np.arange(len(games))
-    watching = watcher(decode(seen)) if watcher else None
-    while going_on.size:
-        u = batch.choice_shares(going_on)
-        probabilities = None
-        if watching and isinstance(player, StochasticPlayer):
-            probabilities = player.probabilities(seen, masks)
-            actions = sample(probabilities, u)
-        else:
-            actions = player.act(seen, masks, u)
-        step = batch.step(actions, only=going_on)
-        decisions[going_on] += 1
-        over = step.terminated | step.truncated
+    watching = watcher(decode(start.observations)) if watcher else None
+    for played in rounds(player, batch, start, with_probabilities=watching is not None):
+        decisions[played.games] += 1
         if watching:
-            watching.watch(Moves(going_on, decode(seen), probabilities, actions, decode(step.observations), over))
-        seen, masks, going_on = step.observations[~over], step.masks[~over], going_on[~over]
+            before, after = decode(played.before.observations), decode(played.after.observations)
+            watching.watch(Moves(played.games, before, played.probabilities, played.actions, after, played.over))
     cards = batch.state.cards[:, 0]
     totals, points = cards["total"].astype(np.int64), cards["points"]
     bonuses = totals - points.clip(min=0).sum(1)

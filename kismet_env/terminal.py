@@ -124,6 +124,41 @@ def _ratings(ratings: dict[str, Any]) -> Table:
     return table
 
 
+def show_measures(report: dict[str, Any]) -> None:
+    """Print the report on what players do in the value suite."""
+    console, agents = Console(), report["agents"]
+    title = f"{report['suite']['positions']:,} positions, standard rules: points lost by a decision"
+    console.print(_choices(title, agents, report["blunder"]))
+    if estimates := [agent for agent in agents if agent["values"]]:
+        console.print(_estimates(estimates))
+
+
+def _choices(title: str, agents: list[dict[str, Any]], blunder: float) -> Table:
+    """Return what the players give away."""
+    lefts = [f"{left} left" for left in agents[0]["regret_by_rolls_left"]]
+    table = _table(title, ("player", "regret", *lefts, "keep", "box", "best", f"> {blunder:g}"), num_names=1)
+    for agent in agents:
+        by_kind = [agent[kind]["regret"] for kind in ("keep", "box")]
+        table.add_row(
+            agent["agent"],
+            _with_reach(agent["regret"], agent["regret_ci95"], digits=3),
+            *["-" if lost is None else f"{lost:.2f}" for lost in (*agent["regret_by_rolls_left"].values(), *by_kind)],
+            f"{agent['best_share']:.1%}",
+            f"{agent['blunder_share']:.1%}",
+        )
+    return table
+
+
+def _estimates(agents: list[dict[str, Any]]) -> Table:
+    """Return how far the action values of players are from the exact ones."""
+    headings = ("player", "bias", "RMSE", "bias of the chosen", "RMSE of the chosen")
+    table = _table("Action values minus those of the optimum", headings, num_names=1, caption=None)
+    for agent in agents:
+        errors = [agent["values"][over][kind] for over in ("legal", "chosen") for kind in ("bias", "rmse")]
+        table.add_row(agent["agent"], *[f"{error:.3f}" for error in errors])
+    return table
+
+
 def _percent(rate: float | None, interval: tuple[float, float] | None, *, digits: int = 1) -> str:
     """Return a rate as a percentage."""
     if rate is None:
@@ -131,9 +166,11 @@ def _percent(rate: float | None, interval: tuple[float, float] | None, *, digits
     return _with_reach(100 * rate, interval and (100 * interval[0], 100 * interval[1]), digits=digits)
 
 
-def _table(title: str, headings: tuple[str, ...], *, num_names: int) -> Table:
+def _table(
+    title: str, headings: tuple[str, ...], *, num_names: int, caption: str | None = "±: 95 % intervals"
+) -> Table:
     """Return an empty table; names come first and may be folded, numbers never are."""
-    table = Table(title=title, caption="±: 95 % intervals", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for index, heading in enumerate(headings):
         if index < num_names:
             table.add_column(heading, overflow="fold")

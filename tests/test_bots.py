@@ -212,11 +212,11 @@ DICE = [(1, 2, 3, 4, 6), (2, 2, 5, 5, 6), (6, 6, 6, 6, 6), (1, 1, 3, 4, 4), (1, 
 
 
 def turn_values(card: dict[str, int], dice: tuple[int, ...], rolls_left: int) -> np.ndarray:
-    """The action values of turn_greedy in one position."""
+    """What turn_greedy thinks of each action in one position."""
     batch, player = Batch(1), make("turn_greedy")
     assert isinstance(player, TurnGreedy)
     seen = batch.deal_positions([{"cards": [card], "dice": list(dice), "rolls_left": rolls_left}])
-    values = player.action_values(seen.observations)[0]
+    values = player.action_worths(seen.observations)[0]
     assert ((values > -np.inf) == (seen.masks[0] == 1)).all(), "not the actions of the mask"
     assert player.act(seen.observations, seen.masks)[0] == np.flatnonzero(values > values.max() - 1e-9)[0]
     return values

@@ -21,6 +21,7 @@ from kismet_env.command_line import DONE, INTERRUPTED, WRONG_INPUT, parse, run, 
 from kismet_env.evaluation import Regrets, play, summarise
 from kismet_env.rules import SUITE, Rules
 from kismet_env.solver import Optimum, Sds, solve
+from kismet_env.value_suite import FINGERPRINT
 
 ROOT = Path(__file__).parent.parent
 
@@ -119,6 +120,9 @@ WRONG_CALLS = [
     (["optimal", "--versus", "greedy", "random"], ["'optimal'", "behind"]),
     (["--versus", "greedy", "random", "--exact"], ["--exact", "--versus"]),
     (["--versus", "greedy", "random", "--games", "0"], ["--games 0", "at least 1"]),
+    (["greedy", "--value-suite", "--rules", "strict"], ["--value-suite", "standard rules", "leave out --rules"]),
+    (["greedy", "--value-suite", "--exact"], ["--exact", "--value-suite", "leave one"]),
+    (["greedy", "--value-suite", "--no-optimum"], ["--value-suite", "leave out --no-optimum"]),
     (["greedy", "--json", "folder"], ["folder", "name of a file"]),
     (["greedy", "--json", "text.zip/report.json"], ["text.zip", "another place"]),
     (["greedy", "--json", "/dev/null/report.json"], ["/dev/null", "another place"]),
@@ -236,6 +240,21 @@ def test_what_is_known_exactly_is_worked_out_where_it_is_asked_for(
     assert agent["exact_distribution"] == ([0.25, 0.5, 0.25] if every_total else None)
     assert agent["exact_quantiles"] == ({"5": 0, "25": 0, "50": 1, "75": 1, "95": 2} if every_total else None)
     assert (tmp_path / "plots/distribution.png").exists() == every_total
+
+
+def test_the_value_suite_is_measured_where_it_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(main, Config, ["--value-suite", "random", "optimal", "--json", "report.json"]) == DONE
+    lines = capsys.readouterr().out.splitlines()
+    assert any("10,000 positions" in line for line in lines)
+    assert any("optimal" in line and "100.0%" in line for line in lines)
+    assert all(len(line) <= 80 for line in lines)
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["suite"] == {"positions": 10_000, "sha256": FINGERPRINT}
+    by_chance, perfect = report["agents"]
+    assert (perfect["agent"], perfect["best_share"]) == ("optimal", 1)
+    assert perfect["regret"] == pytest.approx(0, abs=1e-9)
+    assert by_chance["regret"] > 5
+    assert (by_chance["values"] is None, perfect["values"]["legal"]["rmse"]) == (True, 0)
 
 
 def test_a_player_without_an_exact_value_is_refused_before_anything_is_played(

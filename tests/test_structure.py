@@ -35,7 +35,7 @@ LAYERS = """
     evaluation
     contest
     ratings
-    plots command_line terminal
+    plots command_line terminal value_suite dataset
     agents
     train evaluate
 """

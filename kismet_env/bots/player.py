@@ -42,6 +42,15 @@ class TurnPlayer(Protocol):
         ...
 
 
+@runtime_checkable
+class ValuePlayer(Protocol):
+    """A player who says how many points he expects still to come after each action, as the optimum does."""
+
+    def action_values(self, observations: Observations) -> npt.NDArray[np.float64]:
+        """Return these points, (N, A); what is said of illegal actions is not read."""
+        ...
+
+
 class StochasticPlayer(ABC):
     """A player who draws his actions from probabilities that he can name."""
 

@@ -61,13 +61,13 @@ class RuleBased:
         self._tables = tables_of(rules)
         self._write_worths = partial(_write_worths, self._tables, np.array([PAR[box] for box in Box]))
 
-    def action_values(self, observations: Observations) -> npt.NDArray[np.float64]:
+    def action_worths(self, observations: Observations) -> npt.NDArray[np.float64]:
         """Return what each action is worth by the rules of thumb, in points above par, (N, 225); -inf where illegal."""
         return turn_values(observations, self._tables, self._write_worths)
 
     def act(self, observations: Observations, masks: Masks, u: Shares | None = None) -> Actions:
         """Return the best action for every row."""
-        return best_actions(self.action_values(observations))
+        return best_actions(self.action_worths(observations))
 
     def turn_policy(self) -> TurnPolicy:
         """Return how he chooses."""

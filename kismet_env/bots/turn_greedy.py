@@ -29,7 +29,7 @@ class TurnGreedy:
         self._write_worths = partial(_write_worths, self._tables)
         self._book = PlanBook(self._tables, self._write_worths)
 
-    def action_values(self, observations: Observations) -> npt.NDArray[np.float64]:
+    def action_worths(self, observations: Observations) -> npt.NDArray[np.float64]:
         """Return the expected points of this turn after each action, (N, 225); -inf where illegal."""
         return turn_values(observations, self._tables, self._write_worths)
 
