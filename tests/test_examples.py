@@ -14,6 +14,10 @@ ROOT = Path(__file__).parent.parent
 @pytest.mark.parametrize(
     ("example", "needs", "printed"),
     [
+        ("behaviour_cloning.py 100", ("torch",), r"^clone: [1-4]\.\d\d, the best action in \d\d% of the positions$"),
+        pytest.param(
+            "off_policy.py 1000", ("scipy",), r"^exact value of boltzmann:1\.5: 2\d\d\.\d$", marks=pytest.mark.slow
+        ),
         ("own_bot.py", (), r"^Collector wins \d+\.\d% of its games and ties \d+\.\d%$"),
         ("pettingzoo_loop.py", ("pettingzoo",), r"^player_2 has \d+ points$"),
         ("tabular_q_learning.py 300", (), r"^best play: 10\.46 points, .*, 9\d\.\d%$"),
