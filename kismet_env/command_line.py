@@ -45,13 +45,17 @@ def refusing() -> Iterator[None]:
         raise Refusal(" ".join(str(error).split())) from error
 
 
-def run(main: Callable[[C], None], config: type[C], argv: Sequence[str] | None = None) -> int:
+def run(
+    main: Callable[[C], None], config: type[C], argv: Sequence[str] | None = None, *, program: str | None = None
+) -> int:
     """Call `main` with the `config` that the command line `argv` (default: that of the process) describes.
+
+    `program` is what the user typed before the options; without it, the name of the script.
 
     Returns the exit code: 0, 2 after a Refusal or a wrong option, 130 after Ctrl-C, the latter two with one line on
     stderr. Every other exception is a fault of ours and keeps its traceback.
     """
-    program = Path(sys.argv[0]).name
+    program = program or Path(sys.argv[0]).name
     with _interrupts() as interrupted:
         try:
             main(parse(config, sys.argv[1:] if argv is None else argv, program=program))

@@ -152,8 +152,8 @@ def test_an_environment_draws_its_game_and_tells_the_last_action(env_id: str) ->
     frame = env.render()
     assert np.array_equal(frame, env.render())
     assert pickle.dumps(env.save()) == state
-    who = "Player 1" if env_id == ID else "learner"
-    assert shows(frame, f"{who}: fill Yarborough, {sum(dice)} points", 17) > 0.999
+    who, then = ("Player 1", "") if env_id == ID else ("learner", ";")  # then the opponent's entry follows
+    assert shows(frame, f"{who}: fill Yarborough, {sum(dice)} points{then}", 17) > 0.999
     copied = pickle.loads(pickle.dumps(env))
     assert np.array_equal(copied.render(), frame)
     _, info = copied.restore(env.save())

@@ -29,13 +29,16 @@ LAYERS = """
     regret win_chance
     bots
     match
-    versus_env
+    versus_env record
     sb3 wrappers
     kismet_env
     evaluation
     contest
     ratings
-    plots command_line terminal value_suite dataset
+    analysis
+    plots command_line terminal report screen value_suite dataset
+    commands
+    __main__
     agents
     train evaluate
 """

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kismet_env.dice import COLOR_OF_FACE, NUM_DICE
+from kismet_env.dice import NUM_DICE
 from kismet_env.engine import ROLLS_PER_TURN
 from kismet_env.render.last import Last, names_of
+from kismet_env.render.palette import GOLD, IVORY, PIP_OF_FACE, Color
 from kismet_env.render.sheet import Column, Contents, contents_of, tiers_of, worth_of
 from kismet_env.rules import BASIC_BOXES, KISMET_BOXES, Box, Rules, basic_bonus
 
@@ -24,18 +25,14 @@ try:
 except ImportError:
     raise ImportError("pictures need Pillow: pip install 'kismet-env[render]'") from None
 
-Color = tuple[int, int, int]
 Frame = npt.NDArray[np.uint8]
 """A picture, [y, x, channel], RGB."""
 
 WIDTH, HEIGHT = 800, 600  # even, as video codecs want them
-PIPS: tuple[Color, ...] = ((24, 24, 28), (205, 28, 38), (18, 128, 60))
-"""Colours of the pips, in the order of dice.COLORS: black, red, green; the blanks of a die are IVORY."""
-IVORY: Color = (255, 253, 246)
 _FELT, _TRAY = (27, 62, 50), (35, 78, 63)
 _PAPER, _BAND, _LINE = (250, 247, 238), (241, 236, 222), (221, 214, 196)
 _INK, _FAINT = (33, 37, 41), (104, 102, 92)
-_GOLD, _PALE_GOLD, _OFFER = (226, 172, 52), (252, 240, 203), (140, 92, 8)
+_PALE_GOLD, _OFFER = (252, 240, 203), (140, 92, 8)
 _LIGHT, _SOFT_LIGHT = (244, 240, 226), (173, 196, 184)
 
 _SMOOTH = 4  # dice are drawn so many times larger
@@ -112,14 +109,14 @@ def _die(face: int, is_kept: bool, is_faded: bool) -> _Stamp:
     if is_kept:
         reach = 5 * _SMOOTH
         rim = (border - reach, border - reach, far + reach, far + reach)
-        draw.rounded_rectangle(rim, radius + reach, fill=_GOLD)
+        draw.rounded_rectangle(rim, radius + reach, fill=GOLD)
     else:
         draw.rounded_rectangle((border, border + 4 * _SMOOTH, far, far + 4 * _SMOOTH), radius, fill=(18, 44, 35))
     draw.rounded_rectangle((border, border, far, far), radius, fill=IVORY)
     middle, third, pip = size / 2, _DIE * _SMOOTH * 0.27, _DIE * _SMOOTH * 0.098
     for across, down in _PIP_PLACES[face]:
         x, y = middle + across * third, middle + down * third
-        draw.ellipse((x - pip, y - pip, x + pip, y + pip), fill=PIPS[COLOR_OF_FACE[face - 1]])
+        draw.ellipse((x - pip, y - pip, x + pip, y + pip), fill=PIP_OF_FACE[face - 1])
     if is_faded:
         image.putalpha(image.getchannel("A").point(lambda alpha: alpha // 3))
     return _shrunk(image)
@@ -149,7 +146,7 @@ def _put_news(
         _write(frame, _cut(names[contents.mover], space, 25, True), _INFO_X, 70, 25, _LIGHT, bold=True)
         _write(frame, f"roll {roll} of {ROLLS_PER_TURN}", _INFO_X, 99, 15, _SOFT_LIGHT)
         for number in range(ROLLS_PER_TURN):
-            _put(frame, _dot(_GOLD if number < roll else _FELT), _INFO_X + 84 + 20 * number, 92)
+            _put(frame, _dot(GOLD if number < roll else _FELT), _INFO_X + 84 + 20 * number, 92)
     if last is not None:
         _write(frame, _cut(last.text, WIDTH - 2 * _DICE_X, 17, False), _DICE_X, 146, 17, _LIGHT)
 
@@ -233,7 +230,7 @@ def _draw_section(draw: ImageDraw.ImageDraw, section: _Section, players: int, mo
         at_edge = mover == players - 1
         end = right if at_edge else x + width - 1
         draw.rounded_rectangle((x, top, end, bottom), 10, fill=_PALE_GOLD, corners=(False, at_edge, at_edge, False))
-        draw.rounded_rectangle((x, top, end, top + _ROW), 10, fill=_GOLD, corners=(False, at_edge, False, False))
+        draw.rounded_rectangle((x, top, end, top + _ROW), 10, fill=GOLD, corners=(False, at_edge, False, False))
     num_lines = len(section.boxes) + (2 if section.boxes is BASIC_BOXES else 1)
     for row in range(1, num_lines + 1):
         y = top + row * _ROW
@@ -301,9 +298,9 @@ def _dot(color: Color) -> _Stamp:
 def _ring(width: int) -> _Stamp:
     """Return the frame around a box that was just filled."""
     size = (width * _SMOOTH, (_ROW - 4) * _SMOOTH)
-    image = Image.new("RGBA", size, (*_GOLD, 0))
+    image = Image.new("RGBA", size, (*GOLD, 0))
     corner = (0, 0, size[0] - 1, size[1] - 1)
-    ImageDraw.Draw(image).rounded_rectangle(corner, 7 * _SMOOTH, outline=_GOLD, width=2 * _SMOOTH)
+    ImageDraw.Draw(image).rounded_rectangle(corner, 7 * _SMOOTH, outline=GOLD, width=2 * _SMOOTH)
     return _shrunk(image)
 
 

@@ -1,0 +1,163 @@
+"""Watch players play a game in the terminal, with what every decision is worth."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from kismet_env.analysis import Analyst, Judged
+from kismet_env.bots import Player, make
+from kismet_env.command_line import Refusal, check_writable, refusing, write_whole
+from kismet_env.evaluation import EVALUATION_DICE, game_keys
+from kismet_env.record import Game
+from kismet_env.rules import Rules
+from kismet_env.screen import game_screen, line_of, short_line_of, sums_table
+from kismet_env.solver import solve
+
+_EXAMPLE = "python -m kismet_env watch turn_greedy"
+_SECONDS_A_PICTURE = 1.5
+_FPS = 10
+
+
+@dataclass(frozen=True)
+class Config:
+    """Watch one to six players play a game: dice, cards, the value of the position, the best actions, luck and regret.
+
+    For example: python -m kismet_env watch turn_greedy optimal --seed 3 --record game.json
+    """
+
+    players: tyro.conf.Positional[tuple[str, ...]] = ()
+    """Who plays, in the order of the seats; the names are those of evaluate.py."""
+    seed: int = 0
+    """Which dice: one player meets those of evaluate.py under the same seed."""
+    game: int = 0
+    """Which of the games of the seed."""
+    rules: Rules = field(default_factory=Rules)
+    pause: float = 1.0
+    """Seconds between two actions; only in a terminal."""
+    step: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Wait for Enter instead."""
+    record: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """Where to write the game (docs/records.md); `analyse` and every version of this package replay it."""
+    video: Annotated[Path | None, tyro.conf.arg(metavar="FILE.mp4")] = None
+    """Where to write a video of the table."""
+    trust: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Load sb3 files, which can run any code."""
+
+
+def main(config: Config) -> None:
+    """Play, show, write; after Ctrl-C what was played is written too."""
+    with refusing():
+        players = _checked(config)
+        key = int(game_keys(EVALUATION_DICE, config.seed, range(config.game, config.game + 1))[0])
+        game = Game(config.players, config.rules, key=key)
+    analyst = Analyst(solve(config.rules, progress=True), game.beginning)
+    try:
+        _play(game, analyst, players, config)
+    finally:
+        with refusing():
+            if config.record is not None:
+                write_whole(config.record, game.to_json())
+            if config.video is not None and game.moves:
+                write_video(game, config.video)
+    for path in filter(None, (config.record, config.video)):
+        print(f"written: {path}")
+
+
+def _checked(config: Config) -> list[Player]:
+    """Return the players; ValueError for what cannot be played, shown or written."""
+    if not config.players:
+        raise ValueError(f"no player is named; for example: {_EXAMPLE}")
+    if config.game < 0:
+        raise ValueError(f"--game {config.game} is not a whole number from 0 up")
+    if not config.pause >= 0:
+        raise ValueError(f"--pause {config.pause} is not a number of seconds from 0 up")
+    for path in filter(None, (config.record, config.video)):
+        check_writable(path, folder=False)
+    if config.video is not None:
+        if config.video.suffix != ".mp4":
+            raise ValueError(f"--video {config.video} does not end in .mp4")
+        try:
+            import_module("moviepy")
+        except ImportError:
+            raise ValueError("--video needs moviepy: pip install 'kismet-env[render]'") from None
+    made = {name: make(name, config.rules, trust=config.trust) for name in config.players}
+    return [made[name] for name in config.players]
+
+
+def _play(game: Game, analyst: Analyst, players: Sequence[Player], config: Config) -> None:
+    """Play the game to its end, on a screen or, where there is no terminal, line by line."""
+    console = Console()
+    past: list[Text] = []
+    kept: tuple[int, ...] = ()
+    if not console.is_terminal:
+        while not game.over:
+            console.print(line_of(_judged(game, analyst, players), config.players), soft_wrap=True)
+    else:
+        with Live(console=console, auto_refresh=False, vertical_overflow="visible") as live:
+            while not game.over:
+                judged = _judged(game, analyst, players)
+                move, outlook, verdict = judged
+                for shown in ((None, None), (move, verdict)):
+                    live.update(
+                        game_screen(
+                            move.before,
+                            game.rules,
+                            config.players,
+                            kept=kept,
+                            outlook=outlook,
+                            move=shown[0],
+                            verdict=shown[1],
+                            past=past,
+                        ),
+                        refresh=True,
+                    )
+                    _wait(config, console, last=shown[0] is not None)
+                kept = move.kept or ()
+                past.append(short_line_of(judged, config.players))
+            live.update(game_screen(game.position(), game.rules, config.players, past=past), refresh=True)
+    console.print()
+    console.print(sums_table(analyst.sums(), config.players))
+
+
+def _judged(game: Game, analyst: Analyst, players: Sequence[Player]) -> Judged:
+    """Let the player to move play his action."""
+    seat = game.player
+    outlook = analyst.look(seat, game.decision(), game.totals[seat])
+    seen = game.look()
+    action = int(players[seat].act(seen.observations, seen.masks, game.choice_share())[0])
+    try:
+        move = game.play(action)
+    except ValueError as error:
+        raise Refusal(f"player {game.players[seat]!r}, action {len(game.moves) + 1}: {error}") from None
+    return Judged(move, outlook, analyst.judge(move))
+
+
+def _wait(config: Config, console: Console, *, last: bool) -> None:
+    if not config.step:
+        time.sleep(config.pause / 2)
+    elif last:
+        console.input("[dim]Enter: on, Ctrl-C: stop [/]")
+
+
+def write_video(game: Game, path: Path) -> None:
+    """Write a video of all positions of a game; OSError where it cannot be written."""
+    from moviepy import ImageSequenceClip
+
+    from kismet_env.render.picture import picture
+
+    frames = [picture(game.beginning, game.rules, names=game.players)]
+    for move in game.moves:
+        frames.append(picture(move.after, game.rules, names=game.players, last=move.told(game.players, game.rules)))
+    clip = ImageSequenceClip(frames, durations=[_SECONDS_A_PICTURE] * len(frames))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    clip.write_videofile(str(path), fps=_FPS, logger=None, audio=False)

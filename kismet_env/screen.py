@@ -1,0 +1,198 @@
+"""A game in a terminal: dice with coloured pips, cards, and what decisions are worth, drawn with rich."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from kismet_env.analysis import MISTAKE, NO_LOSS, Judged, Outlook, Sums, Verdict
+from kismet_env.engine import ROLLS_PER_TURN
+from kismet_env.record import Move
+from kismet_env.render.palette import GOLD, IVORY, PIP_OF_FACE, hex_of
+from kismet_env.render.sheet import contents_of
+from kismet_env.rules import BASIC_BOXES, KISMET_BOXES, NUM_BOXES, Box, Rules
+
+_PIPS = [hex_of(color) for color in PIP_OF_FACE]
+_IVORY, _GOLD = hex_of(IVORY), hex_of(GOLD)
+_FACES = {1: "   / ● /   ", 2: "●  /   /  ●", 3: "●  / ● /  ●", 4: "● ●/   /● ●", 5: "● ●/ ● /● ●", 6: "● ●/● ●/● ●"}
+_LEFT = 45  # columns beside the card
+_SHOWN = 3  # of the best actions
+
+
+def game_screen(
+    position: Mapping[str, Any],
+    rules: Rules,
+    players: Sequence[str],
+    *,
+    kept: Sequence[int] = (),
+    outlook: Outlook | None = None,
+    move: Move | None = None,
+    verdict: Verdict | None = None,
+    past: Sequence[Text] = (),
+) -> RenderableType:
+    """Return a game as it stands: dice, what the decision is worth, the action, the past, and the cards beside.
+
+    Args:
+        position: what lies on the table (see `kismet_env.position`).
+        rules: those of the game.
+        players: their names.
+        kept: the dice that were kept before the last roll.
+        outlook: what is decided about; None after the end.
+        move: the action taken, if one is taken already.
+        verdict: what it meant.
+        past: what has happened, a line each; the last ones are shown.
+    """
+    contents = contents_of(position, rules)
+    parts: list[RenderableType] = []
+    if contents.mover is None or outlook is None:
+        parts.append(Text("The game is over.", "bold"))
+    else:
+        turn = len(contents.columns[contents.mover].card) + 1
+        roll = ROLLS_PER_TURN - position["rolls_left"]
+        who = f"{players[contents.mover]} · " if len(players) > 1 else ""
+        parts.append(Text(f"{who}turn {turn} of {NUM_BOXES} · roll {roll} of {ROLLS_PER_TURN}", "bold"))
+        parts += [dice_lines(position["dice"], kept), _expectation(outlook), _choices(outlook, move, verdict)]
+    if past:
+        parts += [Text(), *past[-6:]]
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(width=_LEFT)
+    grid.add_column()
+    grid.add_row(Group(*parts), card_table(position, rules, players))
+    return Panel(grid, title="[bold]Kismet", border_style="dim", padding=(0, 1), expand=False)
+
+
+def dice_lines(dice: Sequence[int], kept: Sequence[int] = ()) -> Text:
+    """Return dice as three lines of pips, and a line that marks those that were kept."""
+    left, text = list(kept), Text()
+    for row in range(3):
+        for face in dice:
+            pips = " ".join(_FACES[face].split("/")[row])
+            text.append(f" {pips} ", f"{_PIPS[face - 1]} on {_IVORY}")
+            text.append("  ")
+        text.append("\n")
+    for face in dice:
+        is_kept = face in left
+        if is_kept:
+            left.remove(face)
+        text.append("  kept   " if is_kept else " " * 9, _GOLD)
+    return text
+
+
+def small_dice(dice: Sequence[int]) -> Text:
+    """Return dice as coloured figures."""
+    text = Text()
+    for face in dice:
+        text.append(f" {face} ", f"bold {_PIPS[face - 1]} on {_IVORY}")
+        text.append(" ")
+    return text
+
+
+def _expectation(outlook: Outlook) -> Text:
+    return Text.assemble(
+        ("expected score ", "dim"), (f"{outlook.value:.1f}", "bold"), ("   luck ", "dim"), _signed(outlook.luck)
+    )
+
+
+def _signed(luck: float) -> tuple[str, str]:
+    return f"{luck:+.1f}", "green" if luck > 0 else "red"
+
+
+def _choices(outlook: Outlook, move: Move | None, verdict: Verdict | None) -> Table:
+    """Return the best actions and, below them, one that was taken and is none of these."""
+    table = Table(box=None, padding=(0, 1), pad_edge=False, show_header=True, header_style="dim")
+    table.add_column(" ", width=1)
+    table.add_column("best actions", width=26, no_wrap=True)
+    table.add_column("points", justify="right")
+    table.add_column("loss", justify="right")
+    shown = outlook.choices[:_SHOWN]
+    for choice in shown:
+        taken = move is not None and move.action == choice.action
+        loss = f"{choice.loss:.2f}" if choice.loss >= NO_LOSS else "best"
+        table.add_row("▸" if taken else " ", choice.text, f"{choice.value:.1f}", loss, style="bold" if taken else "")
+    while table.row_count < _SHOWN:
+        table.add_row()
+    if move is not None and verdict is not None and all(move.action != choice.action for choice in shown):
+        best = outlook.choices[0].value
+        style = "bold red" if verdict.regret >= MISTAKE else "bold"
+        table.add_row("▸", move.text, f"{best - verdict.regret:.1f}", f"{verdict.regret:.2f}", style=style)
+    else:
+        table.add_row()
+    return table
+
+
+def line_of(judged: Judged, players: Sequence[str]) -> Text:
+    """Return what happened in a line."""
+    move, outlook, verdict = judged
+    name = f"{players[move.player]:12.12} " if len(players) > 1 else ""
+    turn = len(move.before["cards"][move.player]) + 1
+    text = Text.assemble((f"{turn:2} ", "dim"), name, small_dice(move.before["dice"]), " ", f"{move.said:26} ")
+    text.append(*_signed(outlook.luck))
+    if verdict.regret >= NO_LOSS:
+        style = "bold red" if verdict.regret >= MISTAKE else ""
+        text.append(f"  -{verdict.regret:.1f}: {outlook.choices[0].text}", style)
+    for seat, loss in verdict.zeros:
+        (forced,) = [filled for victim, filled in move.forced_zeros if victim == seat]
+        text.append(f"  {players[seat]}: 0 in {forced.title}, {-loss:+.1f}", "yellow")
+    return text
+
+
+def short_line_of(judged: Judged, players: Sequence[str]) -> Text:
+    """Return what happened in a line of 45 columns."""
+    move, _, verdict = judged
+    name = f"{players[move.player]:10.10} " if len(players) > 1 else ""
+    text = Text.assemble((f"{name}{move.said:30.30}", "dim"))
+    if verdict.regret >= NO_LOSS:
+        text.append(f" -{verdict.regret:.1f}", "red" if verdict.regret >= MISTAKE else "dim")
+    return text
+
+
+def card_table(position: Mapping[str, Any], rules: Rules, players: Sequence[str]) -> Table:
+    """Return the cards, a column a player; in brackets what the dice would bring to the player to move."""
+    contents = contents_of(position, rules)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    table.add_column("Basic Section", style="dim", no_wrap=True)
+    for seat, name in enumerate(players):
+        mark = "bold " + _GOLD if seat == contents.mover else "default"
+        table.add_column(Text(name if len(players) == 1 else f"{name:.6}", mark), justify="right", no_wrap=True)
+
+    def entry(seat: int, filled: Box) -> Text:
+        card = contents.columns[seat].card
+        if filled in card:
+            return Text(str(card[filled]), "bold")
+        if seat != contents.mover:
+            return Text()
+        points = contents.offers[filled]
+        return Text(f"({points})", _GOLD if points else "dim")
+
+    def add(title: str, values: Sequence[object], **options: Any) -> None:
+        table.add_row(title, *(value if isinstance(value, Text) else Text(str(value)) for value in values), **options)
+
+    columns = contents.columns
+    for each in BASIC_BOXES:
+        add(each.title, [entry(seat, each) for seat in range(len(columns))])
+    add("Bonus", ["" if column.bonus is None else column.bonus for column in columns], end_section=True)
+    for each in KISMET_BOXES:
+        add(each.title, [entry(seat, each) for seat in range(len(columns))], end_section=each is KISMET_BOXES[-1])
+    add("Game total", [Text(str(column.total), "bold") for column in columns])
+    return table
+
+
+def sums_table(sums: Sequence[Sums], players: Sequence[str]) -> Table:
+    """Return where the scores come from."""
+    forced = any(each.zeros for each in sums)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column("player")
+    for heading in ("start", "luck", "regret", *["forced zeros"] * forced, "score"):
+        table.add_column(heading, justify="right")
+    for name, each in zip(players, sums, strict=True):
+        zeros = [f"{-each.zeros:+.1f}"] * forced
+        table.add_row(
+            name, f"{each.start:.1f}", f"{each.luck:+.1f}", f"{-each.regret:.1f}", *zeros, f"{each.expected:.1f}"
+        )
+    return table
