@@ -155,8 +155,8 @@ def _sums(game: Game, sums: Sequence[Sums]) -> str:
         )
     head = "".join(f'<th scope="col" class="number">{heading}</th>' for heading in headings)
     explained = (
-        "Start is the mean of perfect play; luck is what the dice brought beyond what was to be expected; regret is what "
-        "decisions gave away. Together they are the score."
+        "Start is the mean of perfect play; luck is what the dice brought beyond what was to be expected; regret is "
+        "what decisions gave away. Together they are the score."
     )
     return (
         f'<section><h2>Where the points come from</h2><p class="soft">{explained}</p><div class="scroll">'

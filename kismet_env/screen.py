@@ -21,8 +21,9 @@ from kismet_env.rules import BASIC_BOXES, KISMET_BOXES, NUM_BOXES, Box, Rules
 _PIPS = [hex_of(color) for color in PIP_OF_FACE]
 _IVORY, _GOLD = hex_of(IVORY), hex_of(GOLD)
 _FACES = {1: "   / ● /   ", 2: "●  /   /  ●", 3: "●  / ● /  ●", 4: "● ●/   /● ●", 5: "● ●/ ● /● ●", 6: "● ●/● ●/● ●"}
-_LEFT = 45  # columns beside the card
+_LEFT = 43  # columns beside the card: five dice; with one player all fits into 80
 _SHOWN = 3  # of the best actions
+_SHOWN_PAST = 5  # actions
 
 
 def game_screen(
@@ -57,10 +58,10 @@ def game_screen(
         roll = ROLLS_PER_TURN - position["rolls_left"]
         who = f"{players[contents.mover]} · " if len(players) > 1 else ""
         parts.append(Text(f"{who}turn {turn} of {NUM_BOXES} · roll {roll} of {ROLLS_PER_TURN}", "bold"))
-        parts += [dice_lines(position["dice"], kept), _expectation(outlook), _choices(outlook, move, verdict)]
+        parts += [Text(), dice_lines(position["dice"], kept), _expectation(outlook), _choices(outlook, move, verdict)]
     if past:
-        parts += [Text(), *past[-6:]]
-    grid = Table.grid(padding=(0, 1))
+        parts += [Text("before", "dim"), *past[-_SHOWN_PAST:]]
+    grid = Table.grid(padding=(0, 0, 0, 1))
     grid.add_column(width=_LEFT)
     grid.add_column()
     grid.add_row(Group(*parts), card_table(position, rules, players))
@@ -75,12 +76,14 @@ def dice_lines(dice: Sequence[int], kept: Sequence[int] = ()) -> Text:
             pips = " ".join(_FACES[face].split("/")[row])
             text.append(f" {pips} ", f"{_PIPS[face - 1]} on {_IVORY}")
             text.append("  ")
+        text.right_crop(2)
         text.append("\n")
     for face in dice:
         is_kept = face in left
         if is_kept:
             left.remove(face)
         text.append("  kept   " if is_kept else " " * 9, _GOLD)
+    text.rstrip()
     return text
 
 
@@ -107,7 +110,7 @@ def _choices(outlook: Outlook, move: Move | None, verdict: Verdict | None) -> Ta
     """Return the best actions and, below them, one that was taken and is none of these."""
     table = Table(box=None, padding=(0, 1), pad_edge=False, show_header=True, header_style="dim")
     table.add_column(" ", width=1)
-    table.add_column("best actions", width=26, no_wrap=True)
+    table.add_column("best actions", width=24, no_wrap=True)
     table.add_column("points", justify="right")
     table.add_column("loss", justify="right")
     shown = outlook.choices[:_SHOWN]
@@ -146,7 +149,7 @@ def short_line_of(judged: Judged, players: Sequence[str]) -> Text:
     """Return what happened in a line of 45 columns."""
     move, _, verdict = judged
     name = f"{players[move.player]:10.10} " if len(players) > 1 else ""
-    text = Text.assemble((f"{name}{move.said:30.30}", "dim"))
+    text = Text.assemble((f"{name}{move.said:29.29}", "dim"))
     if verdict.regret >= NO_LOSS:
         text.append(f" -{verdict.regret:.1f}", "red" if verdict.regret >= MISTAKE else "dim")
     return text
@@ -159,7 +162,7 @@ def card_table(position: Mapping[str, Any], rules: Rules, players: Sequence[str]
     table.add_column("Basic Section", style="dim", no_wrap=True)
     for seat, name in enumerate(players):
         mark = "bold " + _GOLD if seat == contents.mover else "default"
-        table.add_column(Text(name if len(players) == 1 else f"{name:.6}", mark), justify="right", no_wrap=True)
+        table.add_column(Text(f"{name:.{8 if len(players) == 1 else 6}}", mark), justify="right", no_wrap=True)
 
     def entry(seat: int, filled: Box) -> Text:
         card = contents.columns[seat].card
