@@ -1,8 +1,8 @@
 """What it costs to play one set of rules as if it were another: exact regret, in points a game.
 
 The policy of each row is optimal under the rules of its name; each column is a game it plays, see
-`kismet_env.evaluation.transfer`. Half a minute a number on two idle cores: a quarter of an hour for all. Names of
-rules restrict the table to these: python benchmarks/suite.py standard strict
+`kismet_env.evaluation.transfer`. A number takes 26 seconds of processor time, shared by the cores; 30 numbers are to be
+found. Names of rules restrict the table to these: python benchmarks/suite.py standard strict
 """
 
 import sys
