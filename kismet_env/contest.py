@@ -26,7 +26,7 @@ import numpy.typing as npt
 from kismet_env.batch import MOST_PLAYERS, Batch, whole_number
 from kismet_env.bots import Player
 from kismet_env.dice import IS_FIVE_ALIKE, NUM_REROLL_KEEPS, NUM_ROLLS, ROLL_PROBABILITY
-from kismet_env.engine import ROLLS_PER_TURN, Card, Cards, Game
+from kismet_env.engine import ROLLS_PER_TURN, Card, Cards, Game, count_boxes
 from kismet_env.evaluation import EVALUATION_DICE, SCHEMA, game_keys, map_parts, mean_interval, rate_interval
 from kismet_env.jit import Table, compiled
 from kismet_env.rules import NUM_BOXES, Rules
@@ -38,9 +38,9 @@ from kismet_env.win_chance import (
     FILLED,
     TOTAL,
     Judge,
-    judge_card,
+    card_worth,
+    expected_share,
     judge_of,
-    win_share,
     write_judgements,
     write_turn_worths,
 )
@@ -58,10 +58,12 @@ class Contest(NamedTuple):
     shares: npt.NDArray[np.float64]  # (D, P, P): 1 for the winner, 1/k for each of k, 0 for the others
     totals: npt.NDArray[np.int64]  # (D, P, P): final scores
     second_kismets: npt.NDArray[np.int64]  # (D, P, P): of each player
-    luck: npt.NDArray[np.float64] | None  # (D, P, P): what chance has added to the shares; mean 0, sum 0 in every game
-    regret: npt.NDArray[np.float64] | None  # (D, P, P): points lost against the best solitaire play
-    forced: npt.NDArray[np.float64] | None  # (D, P, P): points that forced zeros have cost, by what cards are worth
-    seconds: float  # on the clock
+    # without these a contest was not watched, (D, P, P) each:
+    luck: npt.NDArray[np.float64] | None = None  # what chance has added to the shares; mean 0, sum 0 in every game
+    regret: npt.NDArray[np.float64] | None = None  # points lost against the best solitaire play
+    forced: npt.NDArray[np.float64] | None = None  # points that forced zeros have cost, by what cards are worth
+    errors: npt.NDArray[np.float64] | None = None  # shares of the win given away in the endgame of two, exactly
+    seconds: float = 0.0  # on the clock
 
     @property
     def adjusted(self) -> npt.NDArray[np.float64] | None:
@@ -109,7 +111,7 @@ def play_contest(
         report(count * len(part.totals))
     columns = zip(*(part[:-1] for part in done), strict=True)
     joined: list[Any] = [None if column[0] is None else np.concatenate(column) for column in columns]
-    return Contest(*joined, seconds=time.perf_counter() - started)
+    return Contest(*joined, time.perf_counter() - started)
 
 
 def _play_part(players: Sequence[Player], rules: Rules, domain: int, seed: int, watch: bool, deals: range) -> Contest:
@@ -153,7 +155,7 @@ def _play_part(players: Sequence[Player], rules: Rules, domain: int, seed: int, 
         luck=by_player(watcher.luck) if watcher else None,
         regret=by_player(watcher.regret) if watcher else None,
         forced=by_player(watcher.forced) if watcher else None,
-        seconds=0.0,
+        errors=by_player(watcher.errors) if watcher and count == 2 else None,
     )
 
 
@@ -161,8 +163,9 @@ def _ends_with_second_kismet(
     batch: Batch, rows: npt.NDArray[np.int64], seats: npt.NDArray[np.int64], actions: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.bool_]:
     """Return whether the players in `seats` are about to enter a second Kismet, (n,)."""
-    ends: npt.NDArray[np.bool_] = actions >= NUM_REROLL_KEEPS
-    return ends & batch.state.cards["armed"][rows, seats] & IS_FIVE_ALIKE[batch.state.games["roll"][rows]]
+    state = batch.state
+    ends: npt.NDArray[np.bool_] = (actions >= NUM_REROLL_KEEPS) & IS_FIVE_ALIKE[state.games["roll"][rows]]
+    return np.logical_and(ends, state.cards["armed"][rows, seats])
 
 
 class _Turns(NamedTuple):
@@ -174,13 +177,15 @@ class _Turns(NamedTuple):
     luck: Table  # [game, seat] (N, P), and so are the next two; see Contest
     regret: Table
     forced: Table
+    errors: Table
+    is_end: Table  # [game] (N,) bool: whether the chances of the turn are exact, with one box to fill
 
 
 class _Scratch(NamedTuple):
     """Room for the thoughts about one turn."""
 
     cards: Table  # (P, 4): those of the players from him who moves on
-    judgements: Table  # (2, 2, P): see write_turn_worths
+    judgements: Table  # (2, 5, P): see write_turn_worths
     worths: Table  # [kind, box, roll] (2, 15, 252): chances and points
     plan: Plan
 
@@ -190,9 +195,10 @@ class _Watcher:
 
     def __init__(self, batch: Batch) -> None:
         games, count = batch.num_games, batch.num_players
-        by_seat = (np.zeros((games, count)) for _ in range(4))
+        by_seat = (np.zeros((games, count)) for _ in range(5))
         by_kind = (games, 2, ROLLS_PER_TURN)
-        self._turns = _Turns(np.empty((*by_kind, NUM_ROLLS)), np.empty((*by_kind, NUM_REROLL_KEEPS)), *by_seat)
+        values = np.empty((*by_kind, NUM_ROLLS)), np.empty((*by_kind, NUM_REROLL_KEEPS))
+        self._turns = _Turns(*values, *by_seat, np.zeros(games, np.bool_))
         self._batch, self._judge = batch, judge_of(batch.rules)
         self._open(batch.all_rows)
 
@@ -210,6 +216,11 @@ class _Watcher:
     def forced(self) -> npt.NDArray[np.float64]:
         """What forced zeros have cost by seat, (games, P); see Contest."""
         return self._turns.forced
+
+    @property
+    def errors(self) -> npt.NDArray[np.float64]:
+        """What was given away in the endgame by seat, (games, P); see Contest."""
+        return self._turns.errors
 
     def note(self, rows: npt.NDArray[np.int64]) -> None:
         """Remember the games of `rows` as they are before a step."""
@@ -230,7 +241,7 @@ class _Watcher:
 def _new_scratch(num_players: int) -> _Scratch:
     return _Scratch(
         np.empty((num_players, 4), np.int64),
-        np.empty((2, 2, num_players)),
+        np.empty((2, 5, num_players)),
         np.empty((2, NUM_BOXES, NUM_ROLLS)),
         new_plan(),
     )
@@ -255,11 +266,12 @@ def _open_turn(
         scratch.cards[place, BASIC_TOTAL] = card.basic_total
         scratch.cards[place, ARMED] = card.armed
         scratch.cards[place, TOTAL] = card.total
-    _write_parts(judge, scratch, mover, turns.parts[row])
+    _write_parts(tables, judge, scratch, mover, turns.parts[row])
     write_turn_worths(
         tables, judge, scratch.cards, scratch.judgements, scratch.worths[_CHANCES], scratch.worths[_POINTS]
     )
     filled = cards[mover].filled
+    turns.is_end[row] = num_players == 2 and _is_short(filled) and _is_short(cards[1 - mover].filled)
     allow(tables, filled, cards[mover].armed, plan)
     for kind in range(2):
         plan_card(filled, scratch.worths[kind], plan)
@@ -273,15 +285,21 @@ def _open_turn(
 
 
 @compiled
-def _write_parts(judge: Judge, scratch: _Scratch, mover: int, parts: Table) -> None:
+def _is_short(filled: int) -> bool:
+    """Return whether a card has at most one open box."""
+    return count_boxes(filled) >= NUM_BOXES - 1
+
+
+@compiled
+def _write_parts(tables: Tables, judge: Judge, scratch: _Scratch, mover: int, parts: Table) -> None:
     """Write how the players other than `mover` share what he does not win, by seat (P,); they sum to 1."""
     num_players, total = len(parts), 0.0
     parts[:] = 1.0
     if num_players > 2:
-        means, variances = scratch.judgements[0, 0], scratch.judgements[1, 0]
-        write_judgements(judge, scratch.cards, means, variances)
+        judgements = scratch.judgements[0]
+        write_judgements(tables, judge, scratch.cards, False, judgements)
         for place in range(1, num_players):
-            share = win_share(means, variances, place, judge.nodes, judge.weights)
+            share = expected_share(judgements, place, judgements[-1], judge.nodes, judge.weights)
             parts[(mover + place) % num_players] = share
             total += share
         if total > 0.0:
@@ -313,11 +331,15 @@ def _watch(
         before, game, action = games_before[at], games[row], actions[at]
         mover, left = before.player, before.rolls_left
         best = turns.roll_values[row, _POINTS, left, before.roll]
+        chances, keep_chances = turns.roll_values[row, _CHANCES], turns.keep_values[row, _CHANCES, left]
         if action < NUM_REROLL_KEEPS:
             turns.regret[row, mover] += best - turns.keep_values[row, _POINTS, left, action]
-            luck = turns.roll_values[row, _CHANCES, left - 1, game.roll]
-            _add_luck(turns, row, mover, luck - turns.keep_values[row, _CHANCES, left, action])
+            if turns.is_end[row]:
+                turns.errors[row, mover] += chances[left, before.roll] - keep_chances[action]
+            _add_luck(turns, row, mover, chances[left - 1, game.roll] - keep_chances[action])
             continue
+        if turns.is_end[row]:  # there is one box to fill: what it brings is the best without rolls left
+            turns.errors[row, mover] += chances[left, before.roll] - chances[0, before.roll]
         turns.regret[row, mover] += best - _gain(judge, cards_before[at, mover], cards[row, mover], False)
         for seat in range(cards.shape[1]):
             if seat != mover and cards[row, seat].filled != cards_before[at, seat].filled:
@@ -330,9 +352,9 @@ def _gain(judge: Judge, before: Card, after: Card, relative: bool) -> float:
 
     `relative`: less what was to come before it.
     """
-    gain = after.total - before.total + judge_card(judge, after.filled, after.basic_total, after.armed)[0]
+    gain = after.total - before.total + card_worth(judge, after.filled, after.basic_total, after.armed)
     if relative:
-        gain -= judge_card(judge, before.filled, before.basic_total, before.armed)[0]
+        gain -= card_worth(judge, before.filled, before.basic_total, before.armed)
     return float(gain)
 
 
@@ -434,5 +456,7 @@ def _contestant(name: str, contest: Contest, player: int) -> dict[str, Any]:
         "regret_ci95": interval(contest.regret),
         "forced_zero_loss": mean(contest.forced),
         "forced_zero_ci95": interval(contest.forced),
+        "endgame_error_per_game": mean(contest.errors),
+        "endgame_error_ci95": interval(contest.errors),
         "second_kismets_per_game": mean(contest.second_kismets),
     }

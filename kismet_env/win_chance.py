@@ -1,8 +1,10 @@
-"""The chance to win a game of several players, judged from the cards between two turns.
+"""The chance to win a game of several players, judged from the cards after a turn.
 
 What a card still brings is known from the optimum of the solitaire game: its mean and its standard deviation under
-optimal play, both exact. The final totals are taken for independent and normally distributed with these. Nothing in
-this is fitted, and whose turn it is does not matter. docs/two-players.md has the formulas.
+optimal play, both exact. From the mean comes off what the others' second Kismets are to be expected to cost: how many
+of them are still to come under optimal play, each at what a forced zero costs this card now. The final totals are
+taken for independent and normally distributed. Nothing in this is fitted. When two players have at most one open box
+each, the exact chance takes its place, both playing to win. docs/two-players.md has the formulas.
 
 A turn can be planned by this as by points: `write_turn_worths` says what filling each box with each roll is worth in
 both ways, the zeros that a second Kismet forces on the others included.
@@ -12,22 +14,27 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from kismet_env.cards import place_of
 from kismet_env.dice import IS_FIVE_ALIKE, NUM_ROLLS
+from kismet_env.endgame import FULL, LONG, Endgame, endgame_of, share_of_end
 from kismet_env.engine import ALL_BOXES, fill_box, first_open_box, is_second_kismet, write_points
 from kismet_env.jit import Table, compiled
 from kismet_env.rules import NUM_BOXES, Rules
 from kismet_env.solver import solve
 from kismet_env.tables import Record, Tables, box_points, tables_of
+from kismet_env.threat import second_kismets
 
 FILLED, BASIC_TOTAL, ARMED, TOTAL = range(4)
 """Columns of a player's card in this module: an (N, P, 4) int64 array has the cards of N games of P players."""
-_NODES = 24  # of the integral over one player's total; with it three players' chances sum to 1 within 0.001
+_NODES = 24  # of the integral over one player's total; with it the players' chances sum to 1 within 0.002
+MEAN, VARIANCE, THREAT, COST = range(4)
+"""What is judged of a card: mean and variance of its final total without the others; how many second Kismets it is to
+bring; what a forced zero costs it."""
 
 
 class Judge(NamedTuple):
@@ -36,29 +43,56 @@ class Judge(NamedTuple):
     starts: Table  # see cards.CardNumbers
     ranks: Table
     values: Table  # [card] mean of the points still to come
-    sd_codes: Table  # [card] their standard deviation, in steps
-    sd_step: float
+    others: Table  # [card, VARIANCE to COST] (size, 4) float32; the first column is not used
     same: Table  # [box, roll] (15, 252) int16: the first roll that does to every card what this one does
     nodes: Table  # [node] (24,): where, in standard deviations, a normal distribution is looked at
     weights: Table  # [node] (24,): sum 1
+    endgame: Endgame
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=4)
 def judge_of(rules: Rules) -> Judge:
-    """Return what is known about cards under `rules`; the first time it is worked out, in one to two minutes."""
+    """Return what is known about cards under `rules`; the first time it is worked out, in some minutes."""
     optimum = solve(rules)
+    numbers, points = optimum.numbers, box_points(rules)
     sds = optimum.prepare_sds()
-    points = box_points(rules)
+    others = np.zeros((numbers.size, 4), np.float32)
+    others[:, VARIANCE] = (sds.codes * sds.step) ** 2
+    if rules.second_kismet_penalty:
+        others[:, THREAT] = second_kismets(optimum)
+        for layer in numbers.layers():
+            _write_costs(tables_of(rules), numbers.starts, numbers.ranks, optimum.values, layer, others)
     does = np.stack([points[0], points[1], np.broadcast_to(IS_FIVE_ALIKE[:, None], points[0].shape)], axis=-1)
     same = np.empty((NUM_BOXES, NUM_ROLLS), np.int16)
     for box in range(NUM_BOXES):
         _, first, kind = np.unique(does[:, box], axis=0, return_index=True, return_inverse=True)
         same[box] = first[kind.reshape(-1)]
     nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
-    numbers = optimum.numbers
     return Judge(
-        numbers.starts, numbers.ranks, optimum.values, sds.codes, sds.step, same, nodes, weights / weights.sum()
+        numbers.starts,
+        numbers.ranks,
+        optimum.values,
+        others,
+        same,
+        nodes,
+        weights / weights.sum(),
+        endgame_of(rules),
     )
+
+
+@compiled
+def _write_costs(tables_array: Record, starts: Table, ranks: Table, values: Table, some: Table, others: Table) -> None:
+    """Write what a forced zero costs `some` cards."""
+    for index in range(len(some)):
+        filled, basic_total, armed = some[index, 0], some[index, 1], some[index, 2] != 0
+        place = place_of(starts, ranks, filled, basic_total, armed)
+        bonus, filled, basic_total, armed = write_points(
+            tables_array[0], filled, basic_total, armed, first_open_box(filled), 0, False
+        )
+        after = 0.0
+        if filled != ALL_BOXES:
+            after = values[place_of(starts, ranks, filled, basic_total, armed)]
+        others[place, COST] = values[place] - bonus - after
 
 
 @compiled
@@ -72,7 +106,7 @@ def _exceeds(mean: float, variance: float) -> float:
 
 
 @compiled
-def win_share(means: Table, variances: Table, player: int, nodes: Table, weights: Table) -> float:
+def _win_share(means: Table, variances: Table, player: int, nodes: Table, weights: Table) -> float:
     """Return what `player` is to be expected to have of the win, given all final totals' means and variances, (P,).
 
     The chance to be alone on top; of what is certain, k players on top have one k-th each. Two players have a closed
@@ -105,33 +139,59 @@ def win_share(means: Table, variances: Table, player: int, nodes: Table, weights
 
 
 @compiled
-def judge_card(judge: Judge, filled: int, basic_total: int, armed: bool) -> tuple[float, float]:
-    """Return the mean and the variance of the points that a card still brings."""
+def expected_share(judgements: Table, player: int, scratch: Table, nodes: Table, weights: Table) -> float:
+    """Return what `player` is to be expected to have of the win, by `judgements` (4, P); `scratch` is (P,)."""
+    threats = 0.0
+    for other in range(len(scratch)):
+        threats += judgements[THREAT, other]
+    for other in range(len(scratch)):
+        hits = threats - judgements[THREAT, other]
+        scratch[other] = judgements[MEAN, other] - hits * judgements[COST, other]
+    return _win_share(scratch, judgements[VARIANCE], player, nodes, weights)
+
+
+@compiled
+def card_worth(judge: Judge, filled: int, basic_total: int, armed: bool) -> float:
+    """Return the mean of the points that a card still brings in the solitaire game."""
     if filled == ALL_BOXES:
-        return 0.0, 0.0
+        return 0.0
+    return float(judge.values[place_of(judge.starts, judge.ranks, filled, basic_total, armed)])
+
+
+@compiled
+def _write_judgement(
+    judge: Judge, filled: int, basic_total: int, armed: bool, total: int, judgements: Table, player: int
+) -> int:
+    """Write what is judged of a card into judgements[:, player]; return its kind in the endgame."""
+    for what in range(4):
+        judgements[what, player] = 0.0
+    judgements[MEAN, player] = total
+    if filled == ALL_BOXES:
+        return FULL
     place = place_of(judge.starts, judge.ranks, filled, basic_total, armed)
-    sd = judge.sd_codes[place] * judge.sd_step
-    return float(judge.values[place]), float(sd * sd)
+    judgements[MEAN, player] += judge.values[place]
+    for what in range(VARIANCE, COST + 1):
+        judgements[what, player] = judge.others[place, what]
+    return int(judge.endgame.kind_of[place])
 
 
 @compiled
-def write_judgements(judge: Judge, cards: Table, means: Table, variances: Table) -> None:
-    """Write the means and variances of the final totals of one game's `cards` (P, 4) into (P,) each."""
+def write_judgements(tables: Tables, judge: Judge, cards: Table, punished: bool, judgements: Table) -> tuple[int, int]:
+    """Write what is judged of one game's `cards` (P, 4) into (4, P); return the kind and total of the last one.
+
+    `punished`: after a zero for everybody but the first.
+    """
+    kind, total = LONG, 0
     for player in range(len(cards)):
-        mean, variance = judge_card(judge, cards[player, FILLED], cards[player, BASIC_TOTAL], cards[player, ARMED] != 0)
-        means[player], variances[player] = cards[player, TOTAL] + mean, variance
-
-
-@compiled
-def _write_punished(tables: Tables, judge: Judge, cards: Table, means: Table, variances: Table) -> None:
-    """Write what `write_judgements` does, (P,) each, but after a zero for everybody behind the first of `cards`."""
-    for player in range(1, len(cards)):
         filled, basic_total, armed = cards[player, FILLED], cards[player, BASIC_TOTAL], cards[player, ARMED] != 0
-        box, bonus = first_open_box(filled), 0
-        if box < NUM_BOXES:
-            bonus, filled, basic_total, armed = write_points(tables, filled, basic_total, armed, box, 0, False)
-        mean, variance = judge_card(judge, filled, basic_total, armed)
-        means[player], variances[player] = cards[player, TOTAL] + bonus + mean, variance
+        total = cards[player, TOTAL]
+        if punished and player > 0 and filled != ALL_BOXES:
+            bonus, filled, basic_total, armed = write_points(
+                tables, filled, basic_total, armed, first_open_box(filled), 0, False
+            )
+            total += bonus
+        kind = _write_judgement(judge, filled, basic_total, armed, total, judgements, player)
+    return kind, total
 
 
 @compiled
@@ -142,15 +202,16 @@ def write_turn_worths(
 
     `chances` [box, roll] (15, 252): his share of the win, as it is judged after this turn; `points_worth` (15, 252):
     the points, the bonus and the value of the card after them. The other cards are those on his left, in playing
-    order; `scratch` is (2, 2, P). Filled boxes are left as they are.
+    order; `scratch` is (2, 5, P). Filled boxes are left as they are.
     """
-    starts, ranks, values, sd_codes, sd_step = judge.starts, judge.ranks, judge.values, judge.sd_codes, judge.sd_step
-    same, nodes, weights = judge.same, judge.nodes, judge.weights
-    means, variances = scratch[0], scratch[1]  # [kind, player]: as they are, and after zeros for the others
-    write_judgements(judge, cards, means[0], variances[0])
+    starts, ranks, values, others, same = judge.starts, judge.ranks, judge.values, judge.others, judge.same
+    nodes, weights, endgame = judge.nodes, judge.weights, judge.endgame
     filled, basic_total, armed, total = cards[0, FILLED], cards[0, BASIC_TOTAL], cards[0, ARMED] != 0, cards[0, TOTAL]
-    if armed and tables.penalty:
-        _write_punished(tables, judge, cards, means[1], variances[1])
+    num_players = len(cards)
+    their_kind, their_total = np.empty(2, np.int64), np.empty(2, np.int64)  # [hit]
+    for hit in range(2):  # the others as they are, and after a second Kismet
+        kind, other_total = write_judgements(tables, judge, cards, hit == 1, scratch[hit])
+        their_kind[hit], their_total[hit] = kind if num_players == 2 else LONG, other_total
     for box in range(NUM_BOXES):
         if filled >> box & 1:
             continue
@@ -162,34 +223,42 @@ def write_turn_worths(
             points, bonus, filled_after, total_after, armed_after = fill_box(
                 tables, filled, basic_total, armed, roll, box
             )
-            after, sd = 0.0, 0.0
+            hit = 1 if tables.penalty and is_second_kismet(tables, armed, roll) else 0
+            judgements, gain, my_kind = scratch[hit], points + bonus, FULL
+            judgements[MEAN, 0] = gain
+            for what in range(VARIANCE, COST + 1):
+                judgements[what, 0] = 0.0
             if filled_after != ALL_BOXES:
                 place = place_of(starts, ranks, filled_after, total_after, armed_after)
-                after, sd = values[place], sd_codes[place] * sd_step
-            worth = points + bonus + after
-            points_worth[box, roll] = worth
-            kind = int(tables.penalty and is_second_kismet(tables, armed, roll))
-            means[kind, 0], variances[kind, 0] = total + worth, sd * sd
-            chances[box, roll] = win_share(means[kind], variances[kind], 0, nodes, weights)
+                judgements[MEAN, 0] += values[place]
+                for what in range(VARIANCE, COST + 1):
+                    judgements[what, 0] = others[place, what]
+                my_kind = endgame.kind_of[place]
+            points_worth[box, roll] = judgements[MEAN, 0]
+            judgements[MEAN, 0] += total
+            if my_kind != LONG and their_kind[hit] != LONG:
+                lead = their_total[hit] - total - gain
+                chances[box, roll] = share_of_end(endgame, my_kind, their_kind[hit], lead, hit == 1)
+            else:
+                chances[box, roll] = expected_share(judgements, 0, judgements[COST + 1], nodes, weights)
 
 
 @compiled
-def _write_shares(judge: Judge, games: Table, shares: Table) -> None:
-    num_players = games.shape[1]
-    means, variances = np.empty(num_players), np.empty(num_players)
+def _write_shares(tables_array: Record, judge: Judge, games: Table, shares: Table) -> None:
+    judgements = np.empty((5, games.shape[1]))
     for row in range(len(games)):
-        write_judgements(judge, games[row], means, variances)
-        for player in range(num_players):
-            shares[row, player] = win_share(means, variances, player, judge.nodes, judge.weights)
+        write_judgements(tables_array[0], judge, games[row], False, judgements)
+        for player in range(games.shape[1]):
+            shares[row, player] = expected_share(judgements, player, judgements[COST + 1], judge.nodes, judge.weights)
 
 
 def win_shares(cards: npt.NDArray[np.int64], rules: Rules) -> npt.NDArray[np.float64]:
-    """Return the share of the win that each player is to be expected to have between two turns, (N, P).
+    """Return the share of the win that each player is to be expected to have, whoever plays next, (N, P).
 
     `cards` (N, P, 4): filled boxes (a bit each), Basic total up to the top tier, armed (0 or 1), total.
     """
     shares = np.empty(cards.shape[:2])
-    _write_shares(judge_of(rules), cards, shares)
+    _write_shares(tables_of(rules), judge_of(rules), cards, shares)
     return shares
 
 
@@ -199,7 +268,7 @@ def turn_worths(cards: npt.NDArray[np.int64], rules: Rules) -> tuple[npt.NDArray
     NaN in filled boxes.
     """
     chances, points_worth = np.full((2, NUM_BOXES, NUM_ROLLS), np.nan)
-    _write_turn_worths(tables_of(rules), judge_of(rules), cards, np.empty((2, 2, len(cards))), chances, points_worth)
+    _write_turn_worths(tables_of(rules), judge_of(rules), cards, np.empty((2, 5, len(cards))), chances, points_worth)
     return chances, points_worth
 
 
@@ -208,8 +277,3 @@ def _write_turn_worths(
     tables_array: Record, judge: Judge, cards: Table, scratch: Table, chances: Table, points_worth: Table
 ) -> None:
     write_turn_worths(tables_array[0], judge, cards, scratch, chances, points_worth)
-
-
-def columns_of(filled: Any, basic_total: Any, armed: Any, total: Any) -> npt.NDArray[np.int64]:
-    """Return the columns of players' cards, (...) each, as one array (..., 4)."""
-    return np.stack(np.broadcast_arrays(filled, basic_total, armed, total), axis=-1).astype(np.int64)

@@ -6,8 +6,10 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from kismet_env.solver import Optimum, Sds
-from kismet_env.win_chance import judge_of
+from kismet_env import win_chance
+from kismet_env.endgame import LONG, Endgame
+from kismet_env.rules import Rules
+from kismet_env.solver import Optimum, Sds, solve
 
 
 def _spread(optimum: Optimum, progress: bool = False) -> Sds:
@@ -17,10 +19,21 @@ def _spread(optimum: Optimum, progress: bool = False) -> Sds:
     return Sds(56.0, step, np.rint(sds / step).astype(np.uint16))
 
 
+def _no_endgame(rules: Rules) -> Endgame:
+    """A table of no kinds."""
+    kind_of, table, column = np.full(solve(rules).numbers.size, LONG, np.int16), *_NOTHING
+    return Endgame(kind_of, table, table, table, column, column, table.astype(float), np.zeros((0, 0, 0), np.float32))
+
+
+_NOTHING = np.zeros((0, 0), np.int64), np.zeros(0, np.int64)
+
+
 @contextmanager
 def rough_judges(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Judge cards roughly in the block."""
-    judge_of.cache_clear()
+    win_chance.judge_of.cache_clear()
     monkeypatch.setattr(Optimum, "prepare_sds", _spread)
+    monkeypatch.setattr(win_chance, "endgame_of", _no_endgame)
+    monkeypatch.setattr(win_chance, "second_kismets", lambda optimum: np.zeros(optimum.numbers.size, np.float32))
     yield
-    judge_of.cache_clear()
+    win_chance.judge_of.cache_clear()

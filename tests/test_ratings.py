@@ -16,7 +16,7 @@ def contest_of(strengths: list[float], deals: int, rng: np.random.Generator) -> 
     count = len(strengths)
     winners = rng.choice(count, size=(deals, count), p=np.array(strengths) / sum(strengths))
     zeros = np.zeros((deals, count, count), np.int64)
-    return Contest(np.eye(count)[winners], zeros, zeros, luck=None, regret=None, forced=None, seconds=0.0)
+    return Contest(np.eye(count)[winners], zeros, zeros, luck=None, regret=None, forced=None, errors=None, seconds=0.0)
 
 
 @pytest.mark.parametrize("seats", [2, 3])
@@ -42,7 +42,9 @@ def test_who_always_loses_has_a_rating_too() -> None:
     shares = np.zeros((50, 2, 2))
     shares[:, :, 0] = 1.0
     zeros = np.zeros((50, 2, 2), np.int64)
-    ratings = rate({("a", "b"): Contest(shares, zeros, zeros, luck=None, regret=None, forced=None, seconds=0.0)})
+    ratings = rate(
+        {("a", "b"): Contest(shares, zeros, zeros, luck=None, regret=None, forced=None, errors=None, seconds=0.0)}
+    )
     assert ratings is not None
     a, b = ratings["players"]
     assert (a["player"], a["rating"], b["player"]) == ("a", 0.0, "b")
@@ -52,6 +54,4 @@ def test_who_always_loses_has_a_rating_too() -> None:
 
 def test_a_single_name_has_no_rating() -> None:
     zeros = np.zeros((5, 2, 2), np.int64)
-    assert (
-        rate({("a", "a"): Contest(zeros + 0.5, zeros, zeros, luck=None, regret=None, forced=None, seconds=0)}) is None
-    )
+    assert rate({("a", "a"): Contest(zeros + 0.5, zeros, zeros)}) is None

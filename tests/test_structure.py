@@ -26,7 +26,8 @@ LAYERS = """
     position batch
     provenance policy_file render exact
     env vector_env kismet_v0 solver
-    regret win_chance
+    regret endgame threat
+    win_chance
     bots
     match
     versus_env record

@@ -48,7 +48,7 @@ class WinProbability:
 def _choose(tables_array: Record, judge: Judge, games: Table, rolls: Table, rolls_left: Table, actions: Table) -> None:
     """Write the best action of the first of each game's cards, `games` (N, P, 4); those that are full keep theirs."""
     tables, plan = tables_array[0], new_plan()
-    scratch, worths = np.empty((2, 2, games.shape[1])), np.empty((2, NUM_BOXES, NUM_ROLLS))
+    scratch, worths = np.empty((2, 5, games.shape[1])), np.empty((2, NUM_BOXES, NUM_ROLLS))
     chances, points = worths[0], worths[1]
     for row in range(len(games)):
         cards = games[row]
