@@ -29,11 +29,13 @@ from kismet_env.bots import Player, TurnPlayer, make
 from kismet_env.command_line import check_writable, progress_bar, refusing, run, write_whole
 from kismet_env.contest import play_contest, summarise_contests
 from kismet_env.dice import hash_words
+from kismet_env.endgame import endgame_of
 from kismet_env.evaluation import YARDSTICK, Regrets, exact, play, summarise, yardstick
 from kismet_env.ratings import rate
 from kismet_env.rules import Rules
 from kismet_env.solver import solve
 from kismet_env.terminal import show, show_contests, show_measures
+from kismet_env.threat import second_kismets
 from kismet_env.value_suite import load, measure, summarise_measures
 
 
@@ -137,9 +139,12 @@ def _contend(config: Config, players: dict[str, Player]) -> None:
     """Let everybody play against everybody else."""
     contests, deals = {}, -(-config.games // config.seats)
     tables = list(dict.fromkeys(combinations(config.versus, config.seats)))
-    if config.optimum:
-        solve(config.rules, progress=True).prepare_sds(progress=True)
     with progress_bar() as bar:
+        if config.optimum or "win_probability" in players:
+            optimum = solve(config.rules, progress=True)
+            optimum.prepare_sds(progress=True)
+            second_kismets(optimum, _teller(bar, "second Kismets"))
+            endgame_of(config.rules, _teller(bar, "endgame"))
         for names in tables:
             contests[names] = play_contest(
                 [players[name] for name in names],

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
-from functools import lru_cache, partial
+from functools import partial
 from os import cpu_count
 from typing import NamedTuple
 
@@ -170,7 +170,6 @@ def kinds_of(rules: Rules) -> Endgame:
     return endgame
 
 
-@lru_cache(maxsize=4)
 def endgame_of(rules: Rules, report: Callable[[float], None] = lambda share: None) -> Endgame:
     """Return the truth under `rules`: from the cache, or worked out in a minute of a core and put there.
 
