@@ -31,11 +31,11 @@ from kismet_env.contest import play_contest, summarise_contests
 from kismet_env.dice import hash_words
 from kismet_env.endgame import endgame_of
 from kismet_env.evaluation import YARDSTICK, Regrets, exact, play, summarise, yardstick
+from kismet_env.late_cards import late_cards
 from kismet_env.ratings import rate
 from kismet_env.rules import Rules
 from kismet_env.solver import solve
 from kismet_env.terminal import show, show_contests, show_measures
-from kismet_env.threat import second_kismets
 from kismet_env.value_suite import load, measure, summarise_measures
 
 
@@ -143,7 +143,7 @@ def _contend(config: Config, players: dict[str, Player]) -> None:
         if config.optimum or "win_probability" in players:
             optimum = solve(config.rules, progress=True)
             optimum.prepare_sds(progress=True)
-            second_kismets(optimum, _teller(bar, "second Kismets"))
+            late_cards(optimum, _teller(bar, "late cards"))
             endgame_of(config.rules, _teller(bar, "endgame"))
         for names in tables:
             contests[names] = play_contest(

@@ -36,11 +36,15 @@ from kismet_env.win_chance import (
     ARMED,
     BASIC_TOTAL,
     FILLED,
+    MEAN,
     TOTAL,
+    VARIANCE,
     Judge,
+    Scratch,
     card_worth,
-    expected_share,
     judge_of,
+    new_scratch,
+    win_share,
     write_judgements,
     write_turn_worths,
 )
@@ -111,7 +115,7 @@ def play_contest(
         report(count * len(part.totals))
     columns = zip(*(part[:-1] for part in done), strict=True)
     joined: list[Any] = [None if column[0] is None else np.concatenate(column) for column in columns]
-    return Contest(*joined, time.perf_counter() - started)
+    return Contest._make([*joined, time.perf_counter() - started])
 
 
 def _play_part(players: Sequence[Player], rules: Rules, domain: int, seed: int, watch: bool, deals: range) -> Contest:
@@ -164,8 +168,10 @@ def _ends_with_second_kismet(
 ) -> npt.NDArray[np.bool_]:
     """Return whether the players in `seats` are about to enter a second Kismet, (n,)."""
     state = batch.state
-    ends: npt.NDArray[np.bool_] = (actions >= NUM_REROLL_KEEPS) & IS_FIVE_ALIKE[state.games["roll"][rows]]
-    return np.logical_and(ends, state.cards["armed"][rows, seats])
+    state = batch.state
+    five_alike = IS_FIVE_ALIKE[state.games["roll"][rows]]
+    ends: npt.NDArray[np.bool_] = (actions >= NUM_REROLL_KEEPS) & five_alike & state.cards["armed"][rows, seats]
+    return ends
 
 
 class _Turns(NamedTuple):
@@ -185,7 +191,7 @@ class _Scratch(NamedTuple):
     """Room for the thoughts about one turn."""
 
     cards: Table  # (P, 4): those of the players from him who moves on
-    judgements: Table  # (2, 5, P): see write_turn_worths
+    judging: Scratch
     worths: Table  # [kind, box, roll] (2, 15, 252): chances and points
     plan: Plan
 
@@ -198,7 +204,7 @@ class _Watcher:
         by_seat = (np.zeros((games, count)) for _ in range(5))
         by_kind = (games, 2, ROLLS_PER_TURN)
         values = np.empty((*by_kind, NUM_ROLLS)), np.empty((*by_kind, NUM_REROLL_KEEPS))
-        self._turns = _Turns(*values, *by_seat, np.zeros(games, np.bool_))
+        self._turns = _Turns._make([*values, *by_seat, np.zeros(games, np.bool_)])
         self._batch, self._judge = batch, judge_of(batch.rules)
         self._open(batch.all_rows)
 
@@ -238,10 +244,10 @@ class _Watcher:
 
 
 @compiled
-def _new_scratch(num_players: int) -> _Scratch:
+def _new_scratch(num_players: int, judge: Judge) -> _Scratch:
     return _Scratch(
         np.empty((num_players, 4), np.int64),
-        np.empty((2, 5, num_players)),
+        new_scratch(num_players, judge),
         np.empty((2, NUM_BOXES, NUM_ROLLS)),
         new_plan(),
     )
@@ -249,7 +255,7 @@ def _new_scratch(num_players: int) -> _Scratch:
 
 @compiled
 def _open_turns(tables_array: Record, judge: Judge, games: Table, cards: Table, rows: Table, turns: _Turns) -> None:
-    scratch = _new_scratch(cards.shape[1])
+    scratch = _new_scratch(cards.shape[1], judge)
     for row in rows:
         _open_turn(tables_array[0], judge, games[row], cards[row], row, turns, scratch)
 
@@ -267,9 +273,7 @@ def _open_turn(
         scratch.cards[place, ARMED] = card.armed
         scratch.cards[place, TOTAL] = card.total
     _write_parts(tables, judge, scratch, mover, turns.parts[row])
-    write_turn_worths(
-        tables, judge, scratch.cards, scratch.judgements, scratch.worths[_CHANCES], scratch.worths[_POINTS]
-    )
+    write_turn_worths(tables, judge, scratch.cards, scratch.judging, scratch.worths[_CHANCES], scratch.worths[_POINTS])
     filled = cards[mover].filled
     turns.is_end[row] = num_players == 2 and _is_short(filled) and _is_short(cards[1 - mover].filled)
     allow(tables, filled, cards[mover].armed, plan)
@@ -296,10 +300,10 @@ def _write_parts(tables: Tables, judge: Judge, scratch: _Scratch, mover: int, pa
     num_players, total = len(parts), 0.0
     parts[:] = 1.0
     if num_players > 2:
-        judgements = scratch.judgements[0]
+        judgements = scratch.judging.judgements[0]
         write_judgements(tables, judge, scratch.cards, False, judgements)
         for place in range(1, num_players):
-            share = expected_share(judgements, place, judgements[-1], judge.nodes, judge.weights)
+            share = win_share(judgements[MEAN], judgements[VARIANCE], place, judge.nodes, judge.weights)
             parts[(mover + place) % num_players] = share
             total += share
         if total > 0.0:

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import pytest
 
 from kismet_env import win_chance
 from kismet_env.endgame import LONG, Endgame
+from kismet_env.late_cards import NO_ROW
 from kismet_env.rules import Rules
 from kismet_env.solver import Optimum, Sds, solve
 
@@ -25,6 +27,11 @@ def _no_endgame(rules: Rules) -> Endgame:
     return Endgame(kind_of, table, table, table, column, column, table.astype(float), np.zeros((0, 0, 0), np.float32))
 
 
+def _no_late_cards(optimum: Optimum) -> tuple[Any, Any]:
+    """Distributions of no cards."""
+    return np.full(optimum.numbers.size, NO_ROW, np.int32), np.zeros((0, 1), np.float32)
+
+
 _NOTHING = np.zeros((0, 0), np.int64), np.zeros(0, np.int64)
 
 
@@ -34,6 +41,6 @@ def rough_judges(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     win_chance.judge_of.cache_clear()
     monkeypatch.setattr(Optimum, "prepare_sds", _spread)
     monkeypatch.setattr(win_chance, "endgame_of", _no_endgame)
-    monkeypatch.setattr(win_chance, "second_kismets", lambda optimum: np.zeros(optimum.numbers.size, np.float32))
+    monkeypatch.setattr(win_chance, "late_cards", _no_late_cards)
     yield
     win_chance.judge_of.cache_clear()

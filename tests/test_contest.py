@@ -18,7 +18,7 @@ from kismet_env.dice import CAN_KEEP, NUM_REROLL_KEEPS, REROLL_PROBABILITY, ROLL
 from kismet_env.evaluation import EVALUATION_DICE, Regrets, game_keys, mean_interval, play
 from kismet_env.rules import Box, Rules, score
 from kismet_env.solver import solve
-from kismet_env.win_chance import turn_worths, win_shares
+from kismet_env.win_chance import judge_of, turn_worths, win_share
 
 RULES = Rules()
 FIVE_SIXES, FIVE_TREYS, CHAOS = roll_index([6] * 5), roll_index([3] * 5), roll_index([1, 2, 3, 5, 6])
@@ -66,27 +66,18 @@ def test_a_forced_zero_brings_the_bonus_that_it_completes() -> None:
 
 
 def test_chances_of_several_players_are_shares_of_one_win() -> None:
-    rng = np.random.default_rng(0)
+    judge, chance = judge_of(RULES), np.random.default_rng(0)
     for count in (2, 3, 4, 6):
-        games = [[card(*rng.choice(Box, 5, replace=False), total=int(rng.integers(150, 230))) for _ in range(count)]]
-        games.append([[32767, 70, 0, 280] for _ in range(count)])  # a tie of all
-        games.append([[32767, 70, 0, 280 + player] for player in range(count)])
-        shares = win_shares(np.array(games), RULES)
-        assert shares.sum(1) == pytest.approx(1.0, abs=2e-3)
-        assert shares[1] == pytest.approx(1 / count, abs=1e-12)
-        assert shares[2].tolist() == [0.0] * (count - 1) + [1.0]
-
-
-class Recorder:
-    """Plays as somebody else and writes down what it did, a list for every game in the order of the rows."""
-
-    def __init__(self, name: str) -> None:
-        self.player = make(name)
-        self.actions: list[Any] = []
-
-    def act(self, observations: Any, masks: Any, u: Any = None) -> Any:
-        self.actions.append(self.player.act(observations, masks, u))
-        return self.actions[-1]
+        certain = np.zeros(count)
+        for means, variances, expected in (
+            (chance.normal(300, 30, count), chance.uniform(200, 3000, count), None),
+            (np.full(count, 280.0), certain, [1 / count] * count),  # a tie of all
+            (280.0 + np.arange(count), certain, [0.0] * (count - 1) + [1.0]),
+        ):
+            args = judge.nodes, judge.weights
+            shares = [win_share(means, variances, player, *args) for player in range(count)]
+            assert sum(shares) == pytest.approx(1.0, abs=2e-3)
+            assert expected is None or shares == pytest.approx(expected, abs=1e-12)
 
 
 def luck_of(key: Any, first: Any, second: Any) -> tuple[float, list[int]]:

@@ -205,7 +205,7 @@ def test_contests_print_tables_of_80_columns_and_write_report_and_map(
 ) -> None:
     names = ["turn_greedy", "optimal", "epsilon:0.1"]
     argv = ["--versus", *names, "--seats", str(seats), "--games", "31", "--json", "report.json", "--plots", "plots"]
-    monkeypatch.setattr(evaluate, "second_kismets", lambda optimum, report: None)
+    monkeypatch.setattr(evaluate, "late_cards", lambda optimum, report: None)
     monkeypatch.setattr(evaluate, "endgame_of", lambda rules, report: None)
     with rough_judges(monkeypatch):
         assert run(main, Config, argv) == DONE

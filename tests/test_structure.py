@@ -26,7 +26,7 @@ LAYERS = """
     position batch
     provenance policy_file render exact
     env vector_env kismet_v0 solver
-    regret endgame threat
+    regret endgame late_cards
     win_chance
     bots
     match

@@ -16,7 +16,7 @@ from kismet_env.observation import decode, decode_table
 from kismet_env.rules import NUM_BOXES, Rules
 from kismet_env.tables import Record, tables_of
 from kismet_env.turn import allow, best_action, new_plan, plan_card
-from kismet_env.win_chance import ARMED, FILLED, Judge, judge_of, write_turn_worths
+from kismet_env.win_chance import ARMED, FILLED, Judge, judge_of, new_scratch, write_turn_worths
 
 _SCALE = 1e3  # chances are counted in thousandths, so that TIE is far below what a point is worth ...
 _POINT = 1e-6  # ... which decides where no chance is left to be won: a millionth of a thousandth
@@ -48,7 +48,7 @@ class WinProbability:
 def _choose(tables_array: Record, judge: Judge, games: Table, rolls: Table, rolls_left: Table, actions: Table) -> None:
     """Write the best action of the first of each game's cards, `games` (N, P, 4); those that are full keep theirs."""
     tables, plan = tables_array[0], new_plan()
-    scratch, worths = np.empty((2, 5, games.shape[1])), np.empty((2, NUM_BOXES, NUM_ROLLS))
+    scratch, worths = new_scratch(games.shape[1], judge), np.empty((2, NUM_BOXES, NUM_ROLLS))
     chances, points = worths[0], worths[1]
     for row in range(len(games)):
         cards = games[row]
