@@ -11,7 +11,8 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -24,6 +25,7 @@ except ModuleNotFoundError as missing:
     print(f"evaluate.py needs {missing.name}; install it with pip install -e '.[train]'", file=sys.stderr)
     raise SystemExit(2) from None
 
+from kismet_env import leaderboard
 from kismet_env.batch import MOST_PLAYERS
 from kismet_env.bots import Player, TurnPlayer, make
 from kismet_env.command_line import check_writable, progress_bar, refusing, run, write_whole
@@ -32,11 +34,15 @@ from kismet_env.dice import hash_words
 from kismet_env.endgame import endgame_of
 from kismet_env.evaluation import YARDSTICK, Regrets, exact, play, summarise, yardstick
 from kismet_env.late_cards import late_cards
+from kismet_env.provenance import package_versions
 from kismet_env.ratings import rate
 from kismet_env.rules import Rules
 from kismet_env.solver import solve
 from kismet_env.terminal import show, show_contests, show_measures
 from kismet_env.value_suite import load, measure, summarise_measures
+
+_README = Path(__file__).parent / "README.md"
+_LEADERBOARD = Path(__file__).parent / "docs" / "leaderboard.json"
 
 
 @dataclass(frozen=True)
@@ -45,8 +51,9 @@ class Config:
 
     names: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="NAME ...")] = ()
     """Players of the solitaire game: random, greedy, turn_greedy, rule_based, optimal, epsilon:E and boltzmann:T
-    (perfect but for slips), policy:FILE for a portable policy, or sb3:FILE.zip for a model of MaskablePPO (learned ones
-    play their most probable actions; with :sample behind it, they draw lots)."""
+    (perfect but for slips), afterstate (a ready policy: a network that has learned what cards are worth), policy:FILE
+    for a portable policy, or sb3:FILE.zip for a model of MaskablePPO (learned ones play their most probable actions;
+    with :sample behind it, they draw lots)."""
     versus: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = ()
     """Instead: players who meet at every table that can be made of them, win_probability also among them. Every deal
     is played once from each seat. They get ratings."""
@@ -79,23 +86,27 @@ class Config:
     """How many processes play; the results are the same for any number."""
     trust: tyro.conf.FlagCreatePairsOff[bool] = False
     """Load sb3 files, which can run any code. Those that train.py did not write are taken to know the rules."""
+    leaderboard: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Make the README's table and docs/leaderboard.json anew: all built-in players and ready policies, 10,000 games,
+    exact means where there are any; about 15 minutes. Of the other options it takes --processes."""
 
 
 def main(config: Config) -> None:
     """Play, print, write."""
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before torch: its threads shall not spin on a busy machine
     with refusing():
+        config = _with_leaderboard(config)
         _check(config)
         names = config.versus or config.names
         players = {name: make(name, config.rules, trust=config.trust) for name in names}
-        if config.exact or config.distribution:
+        if (config.exact or config.distribution) and not config.leaderboard:
             _check_exact(players)
     (_contend if config.versus else _measure if config.value_suite else _play)(config, players)
 
 
 def _play(config: Config, players: dict[str, Player]) -> None:
     """Let everybody play the solitaire game."""
-    watcher, knows_exactly = None, config.exact or config.distribution
+    watcher = None
     if config.optimum:
         optimum = solve(config.rules, progress=True)
         optimum.prepare_sds(progress=True)
@@ -114,7 +125,9 @@ def _play(config: Config, players: dict[str, Player]) -> None:
                 watcher=watcher,
                 report=partial(bar.advance, bar.add_task(name, total=config.games)),
             )
-        for name, player in players.items() if knows_exactly else ():
+        for name, player in players.items() if config.exact or config.distribution else ():
+            if not isinstance(player, TurnPlayer):
+                continue
             exact_values[name] = exact(player, config.rules, _teller(bar, f"{name}, exactly"))
             if config.distribution:
                 distributions[name] = exact_values[name].distribution(_teller(bar, f"{name}, every total"))
@@ -123,6 +136,9 @@ def _play(config: Config, players: dict[str, Player]) -> None:
     )
     show(report, config.rules)
     with refusing():
+        if config.leaderboard:
+            report |= {"date": datetime.now(UTC).date().isoformat(), "versions": package_versions()}
+            write_whole(_README, leaderboard.with_table(_README.read_text(), leaderboard.table(report)))
         _write(config, report)
         if config.plots is not None:
             from kismet_env.plots import plot_boxes, plot_distributions, plot_regret, plot_scores
@@ -174,6 +190,23 @@ def _measure(config: Config, players: dict[str, Player]) -> None:
     show_measures(report)
     with refusing():
         _write(config, report)
+
+
+def _with_leaderboard(config: Config) -> Config:
+    """Return what to play for the leaderboard, if it is asked for; ValueError beside options of another kind."""
+    if not config.leaderboard:
+        return config
+    if config != replace(Config(), leaderboard=True, processes=config.processes):
+        raise ValueError("--leaderboard has players and games of its own; of the other options it takes --processes")
+    leaderboard.table_in(_README.read_text())  # or ValueError
+    return replace(
+        config,
+        names=leaderboard.PLAYED,
+        games=leaderboard.GAMES,
+        seed=leaderboard.SEED,
+        exact=True,
+        json=_LEADERBOARD,
+    )
 
 
 def _check(config: Config) -> None:

@@ -7,6 +7,7 @@ import os
 
 ALGORITHMS = {
     "maskable_ppo": "agents.maskable_ppo",
+    "afterstate": "agents.afterstate",
 }
 """Name on the command line -> module, imported when it is asked for."""
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 from reprlib import repr as short
@@ -27,7 +26,7 @@ from stable_baselines3.common.utils import FloatSchedule
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 from torch import Tensor, nn
 
-from agents.run import Run
+from agents.run import Run, arithmetic
 from kismet_env import bots
 from kismet_env.batch import Batch, Step
 from kismet_env.command_line import Refusal
@@ -143,7 +142,7 @@ class Config:
 
 def train(config: Config, run: Run) -> None:
     """Train until the run is over or interrupted; the policies and all that is told are in the folder of `run`."""
-    with _arithmetic(config.threads), run:
+    with arithmetic(config.threads), run:
         model, env = make(config)
         if run.state is None:
             run.save_checkpoint(state_of(model, env))
@@ -403,18 +402,3 @@ def _bytes(array: Any) -> Tensor:
 
 def _array(data: Tensor, *, like: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.frombuffer(data.numpy().tobytes(), like.dtype).reshape(like.shape).copy()
-
-
-@contextmanager
-def _arithmetic(threads: int | None) -> Iterator[None]:
-    """Set up torch's arithmetic for the block."""
-    before = torch.get_num_threads(), torch.get_float32_matmul_precision()
-    torch.set_num_threads(threads or before[0])
-    # Lets torch take oneDNN's matrix products, which on AMD are twice as fast as the default ones and just as exact;
-    # processors with AMX round the factors to bfloat16, which changes the course of a run but not how well it learns.
-    torch.set_float32_matmul_precision("medium")
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before[0])
-        torch.set_float32_matmul_precision(before[1])

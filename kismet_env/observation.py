@@ -17,7 +17,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from kismet_env import dice
-from kismet_env.engine import OPEN, Cards, Game, count_boxes, is_joker
+from kismet_env.engine import BASIC_SECTION, OPEN, Cards, Game, count_boxes, is_joker
 from kismet_env.jit import Table, compiled
 from kismet_env.rules import MAX_BASIC_TOTAL, NUM_BASIC_BOXES, NUM_BOXES, Box, Rules
 from kismet_env.tables import Record, Tables, box_points, max_total, record_of
@@ -216,17 +216,21 @@ def layout_of(rules: Rules, num_players: int = 1, form: str = "features") -> Lay
 
 CARD = "card"
 _CARD_PIECES = ("open_boxes", "basic_total", "armed", "tier_needs", "basic_surplus", "boxes_filled")
+_SURPLUSES = MAX_BASIC_TOTAL + 1  # from -63, all Basic boxes filled with zeros, to 42
 
 
 @lru_cache(maxsize=64)
 def card_layout(rules: Rules) -> Layout:
     """Return the layout "card" of `observe_cards`: the pieces of "features" that are about the own card alone.
 
-    No environment shows it; networks that judge cards read it.
+    Behind them stands the Basic surplus one-hot, because what a card is worth has steps in it; and once the Basic
+    Section is full, and paid for, its total counts as 0. No environment shows it; networks that judge cards read it.
     """
     features = layout_of(rules)
     pieces = tuple(piece for piece in features.pieces if piece.name in _CARD_PIECES)
-    return Layout(CARD, 1, pieces, features.tables)
+    meaning = f"Basic total - {_PAR_DICE} x face of each filled Basic box, one-hot: {-_FULL_PAR}.."
+    meaning += f"{_SURPLUSES - 1 - _FULL_PAR}; with a full Basic Section its total counts as 0, here and above"
+    return Layout(CARD, 1, (*pieces, Piece("surplus_steps", _SURPLUSES, 0, 1, meaning)), features.tables)
 
 
 @compiled
@@ -283,12 +287,17 @@ def _observe_progress(tables: Tables, filled: int, basic_total: int, out: Table,
         asked = tables.tier_totals[tier]
         out[row, at + tier] = max(0, asked - basic_total) / asked
     at += tables.num_tiers
+    out[row, at] = 0.5 + _surplus(filled, basic_total) / (2 * _FULL_PAR)
+    out[row, at + 1] = count_boxes(filled) / NUM_BOXES
+    return at + 2
+
+
+@compiled
+def _surplus(filled: int, basic_total: int) -> int:
     par = 0
     for box in range(NUM_BASIC_BOXES):
         par += _PAR_DICE * (box + 1) * (filled >> box & 1)
-    out[row, at] = 0.5 + (basic_total - par) / (2 * _FULL_PAR)
-    out[row, at + 1] = count_boxes(filled) / NUM_BOXES
-    return at + 2
+    return basic_total - par
 
 
 @compiled
@@ -297,8 +306,13 @@ def observe_cards(tables_array: Record, cards: Table, out: Table) -> None:
     tables = tables_array[0]
     for row in range(len(cards)):
         filled, basic_total = cards[row, 0], min(cards[row, 1], tables.basic_cap)
+        if filled & BASIC_SECTION == BASIC_SECTION:
+            basic_total = 0
         at = _observe_card(filled, basic_total, cards[row, 2] != 0, out, row, 0)
-        _observe_progress(tables, filled, basic_total, out, row, at)
+        at = _observe_progress(tables, filled, basic_total, out, row, at)
+        surplus = _surplus(filled, basic_total)
+        for steps in range(_SURPLUSES):
+            out[row, at + steps] = steps - _FULL_PAR == surplus
 
 
 @compiled

@@ -27,11 +27,11 @@ def show(report: dict[str, Any], rules: Rules) -> None:
 
 def _truth(title: str, agents: list[dict[str, Any]]) -> Table:
     """Return what the optimum says of the players."""
-    knows_exactly = agents[0]["exact_mean"] is not None
+    knows_exactly = any(agent["exact_mean"] is not None for agent in agents)
     headings = ("player", "mean", "without luck", *["exact"] * knows_exactly, "regret", "gap closed", "of best")
     table = _table(title, headings, num_names=1)
     for agent in agents:
-        exact_mean = [f"{agent['exact_mean']:.2f}"] if knows_exactly else []
+        exact_mean = ["-" if agent["exact_mean"] is None else f"{agent['exact_mean']:.2f}"] * knows_exactly
         table.add_row(
             agent["agent"],
             _with_reach(agent["mean"], agent["ci95"]),

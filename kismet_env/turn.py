@@ -23,6 +23,7 @@ from kismet_env.dice import (
     NUM_KEEPS,
     NUM_REROLL_KEEPS,
     NUM_ROLLS,
+    ROLL_PROBABILITY,
 )
 from kismet_env.engine import ROLLS_PER_TURN, legal_boxes
 from kismet_env.jit import Table, compiled
@@ -238,6 +239,40 @@ def action_values(
         write_worths(some, worths[: len(some)])
         their_bounds = bounds[first : first + len(some) + 1]
         _write_values(tables, some, worths, order, their_bounds, rolls, rolls_left, CAN_KEEP, out)
+    return out
+
+
+@compiled
+def _write_means(tables_array: Record, cards: Table, worths: Table, out: Table) -> None:
+    """Write the mean over the first roll of the best play of each card's turn into `out` (C,)."""
+    plan = new_plan()
+    roll_values = plan.roll_values
+    for index in range(len(cards)):
+        allow(tables_array[0], cards[index, 0], cards[index, 2] != 0, plan)
+        plan_card(cards[index, 0], worths[index], plan)
+        out[index] = 0.0
+        for roll in range(NUM_ROLLS):
+            out[index] += ROLL_PROBABILITY[roll] * roll_values[-1, roll]
+
+
+def card_values(
+    tables: Record,
+    cards: npt.NDArray[np.int64],
+    write_worths: Callable[[npt.NDArray[np.int64], npt.NDArray[np.float64]], None],
+) -> npt.NDArray[np.float64]:
+    """Return what `cards` (C, 3) are worth to a player of turns before the first roll, (C,) float64.
+
+    He plays the turn best. None of the cards is full; for `write_worths` see `action_values`.
+    """
+    order = np.lexsort(cards.T[[1, 2, 0]])  # what is legal depends on filled boxes and armed: the same side by side
+    worths = np.empty((min(CARDS_AT_ONCE, len(cards)), NUM_BOXES, NUM_ROLLS))
+    out = np.empty(len(cards))
+    for first in range(0, len(cards), CARDS_AT_ONCE):
+        rows = order[first : first + CARDS_AT_ONCE]
+        some, means = cards[rows], np.empty(len(rows))
+        write_worths(some, worths[: len(rows)])
+        _write_means(tables, some, worths, means)
+        out[rows] = means
     return out
 
 

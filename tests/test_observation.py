@@ -9,6 +9,7 @@ import reference
 from reference import BASIC, BOXES
 
 from kismet_env.batch import Batch
+from kismet_env.engine import BASIC_SECTION
 from kismet_env.observation import Layout, card_layout, decode, layout_of, observe_cards
 from kismet_env.rules import Rules
 from kismet_env.tables import tables_of
@@ -237,11 +238,20 @@ def test_cards_alone_show_what_they_show_in_observations(rules: dict[str, Any]) 
     layout = card_layout(batch.rules)
     shown = np.full((len(cards), layout.size), np.nan, np.float32)
     observe_cards(tables_of(batch.rules), cards, shown)
-    for name, where in layout.slices.items():
-        assert np.array_equal(shown[:, where], batch.look().observations[:, batch.layout.slices[name]]), name
+    is_full = decision.filled & BASIC_SECTION == BASIC_SECTION
+    assert is_full.any()
+    for name in set(layout.slices) - {"surplus_steps"}:
+        seen = batch.look().observations[~is_full, batch.layout.slices[name]]
+        assert np.array_equal(shown[~is_full, layout.slices[name]], seen), name
     assert set(batch.layout.slices) - set(layout.slices) == {
         "dice", "face_counts", "rolls_left", "color_counts", "box_points"
     }  # fmt: skip
+    steps, surplus = shown[:, layout.slices["surplus_steps"]], shown[:, layout.slices["basic_surplus"]][:, 0]
+    assert (np.sort(steps, axis=1) == np.arange(106) // 105).all()
+    np.testing.assert_allclose(steps.argmax(1) - 63, (surplus - 0.5) * 126, atol=1e-4)
+    paid = np.empty((is_full.sum(), layout.size), np.float32)
+    observe_cards(tables_of(batch.rules), cards[is_full] * [1, 0, 1], paid)
+    assert np.array_equal(shown[is_full], paid), "a full Basic Section shows a total that no longer matters"
 
 
 # Layout

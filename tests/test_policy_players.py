@@ -15,7 +15,7 @@ from kismet_env.bots import MostProbable, Player, StochasticPlayer, TurnPlayer, 
 from kismet_env.bots.card_value import CardValue
 from kismet_env.cards import CardNumbers
 from kismet_env.evaluation import play
-from kismet_env.observation import card_layout, observe_cards
+from kismet_env.observation import card_layout, decode, observe_cards
 from kismet_env.policy_file import Network, Policy, save_policy
 from kismet_env.provenance import Provenance, layout_read
 from kismet_env.rules import SUITE, Box, Rules
@@ -204,7 +204,6 @@ def test_filling_a_box_is_worth_its_points_and_what_the_network_says_of_the_card
     named = {"standard": Rules(), "rolled": Rules(second_kismet="rolled", joker="always")}
     rules = named[variant] if variant in named else SUITE[variant]
     judge = judged_by(None, rules)
-    card_pieces = card_layout(rules).slices
     batch = decisions(rules, count=300)
     kismet = 50 if rules.kismet_score == "flat_50" else 65
     joker = {"cards": [{"KISMET": kismet, "SIXES": 12}], "dice": [4] * 5, "rolls_left": 0}
@@ -219,8 +218,10 @@ def test_filling_a_box_is_worth_its_points_and_what_the_network_says_of_the_card
         action = KEEPS.box_action(box)
         legal = seen.masks[:, action] == 1
         step = batch.step(np.full(legal.sum(), action), rows[legal])
-        columns = np.concatenate([np.r_[batch.layout.slices[name]] for name in card_pieces])
-        after = np.where(step.terminated, 0.0, judge._network(step.observations[:, columns])[:, 0])
+        following = decode(step.observations)
+        shown = np.empty((len(step.observations), card_layout(rules).size), np.float32)
+        observe_cards(batch.tables, np.stack([following.filled, following.basic_total, following.armed], 1), shown)
+        after = np.where(step.terminated, 0.0, judge._network(shown)[:, 0])
         np.testing.assert_allclose(values[legal, action], step.rewards[:, 0] + after, rtol=1e-12, err_msg=box.name)
         compared += legal.sum()
         batch.restore(before)

@@ -37,7 +37,7 @@ LAYERS = """
     contest
     ratings
     analysis
-    plots command_line terminal report screen value_suite dataset
+    plots command_line terminal report screen value_suite dataset leaderboard
     commands
     __main__
     agents

@@ -13,7 +13,7 @@ from reference_game import KEEP_NUMBER, ROLL_NUMBER, keeps_of
 from kismet_env.dice import KEEP_COUNTS
 from kismet_env.rules import Rules
 from kismet_env.tables import box_points, tables_of
-from kismet_env.turn import TIE, action_values, best_actions, best_over_keeps, mean_over_rolls, plan_turn
+from kismet_env.turn import TIE, action_values, best_actions, best_over_keeps, card_values, mean_over_rolls, plan_turn
 
 VARIANTS: list[dict[str, Any]] = [
     {},
@@ -90,6 +90,20 @@ def test_action_values_are_exact_expectations(changed: dict[str, Any]) -> None:
         fields = {**reference.STANDARD, **changed}
         expected = values_by_brute_force(cards[row], int(rolls[row]), int(rolls_left[row]), worth, fields)
         np.testing.assert_allclose(actual[row], expected, rtol=1e-12, err_msg=f"card {cards[row]}, roll {rolls[row]}")
+
+
+def test_a_card_is_worth_the_mean_of_its_first_roll() -> None:
+    rng = np.random.default_rng(6)
+    cards, tables = random_cards(rng, 70), tables_of(Rules())
+    worths = rng.normal(20, 15, size=(15, 252))
+
+    def write_worths(cards: np.ndarray, out: np.ndarray) -> None:
+        out[:] = worths + cards[:, 1, None, None]
+
+    for card, value in zip(cards, card_values(tables, cards, write_worths), strict=True):
+        decisions = np.repeat(card[None], 252, axis=0), np.arange(252), np.full(252, 2)
+        of_rolls = action_values(tables, *decisions, write_worths).max(1)
+        np.testing.assert_allclose(value, of_rolls[throws(())].mean())
 
 
 def test_rows_do_not_depend_on_each_other_nor_on_their_order() -> None:

@@ -3,12 +3,13 @@
     player = make("turn_greedy")
     actions = player.act(observations, masks)
 
-A new player is a file here and a line in `PLAYERS`.
+A new player is a file here and a line in `PLAYERS`; a policy that has been learned is a file in `policies`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from kismet_env.bots.actor import Actor
@@ -26,7 +27,7 @@ from kismet_env.bots.win_probability import WinProbability
 from kismet_env.policy_file import load_policy
 from kismet_env.rules import Rules
 
-__all__ = ["GRADED", "PLAYERS", "Player", "StochasticPlayer", "TurnPlayer", "ValuePlayer", "make"]
+__all__ = ["GRADED", "PLAYERS", "READY", "Player", "StochasticPlayer", "TurnPlayer", "ValuePlayer", "make"]
 
 PLAYERS: dict[str, Callable[[Rules], Player]] = {
     "random": Random,
@@ -44,6 +45,8 @@ GRADED: dict[str, Callable[[float, Rules], Player]] = {
 }
 """Players whose strength is a number after their name: "epsilon:0.1"."""
 
+READY = {path.stem: path for path in sorted((Path(__file__).parent.parent / "policies").glob("*.safetensors"))}
+"""Ready policies: name -> portable policy for the standard rules; the .md file beside each says where it is from."""
 
 _SAMPLE = ":sample"
 
@@ -51,10 +54,11 @@ _SAMPLE = ":sample"
 def make(name: str, rules: Rules | Mapping[str, Any] | None = None, *, trust: bool = False) -> Player:
     """Return the player called `name`, ready to play under `rules`.
 
-    Names are those of `PLAYERS`, those of `GRADED` with a number, "policy:FILE" for a portable policy and
-    "sb3:FILE.zip" for a model of MaskablePPO. The latter two play their most probable action, or draw lots with
-    ":sample" behind the name. A model is unpickled, which can run any code: it needs `trust`. Raises ValueError for an
-    unknown name, naming the valid ones, and for a number or a file that cannot be used.
+    Names are those of `PLAYERS`, those of `GRADED` with a number, those of `READY` for policies that come with the
+    package, "policy:FILE" for a portable policy and "sb3:FILE.zip" for a model of MaskablePPO. What has been learned
+    plays its most probable action, or draws lots with ":sample" behind the name. A model is unpickled, which can run
+    any code: it needs `trust`. Raises ValueError for an unknown name, naming the valid ones, and for a number or a file
+    that cannot be used.
     """
     rules = Rules.of(rules)
     if name in PLAYERS:
@@ -66,6 +70,8 @@ def make(name: str, rules: Rules | Mapping[str, Any] | None = None, *, trust: bo
         except ValueError:
             raise ValueError(f"player {name!r}: {rest!r} is not a number") from None
         return GRADED[kind](strength, rules)
+    if name.removesuffix(_SAMPLE) in READY:
+        kind, rest = "policy", f"{READY[kind]}{name.removeprefix(kind)}"
     file, draws_lots = rest.removesuffix(_SAMPLE), rest.endswith(_SAMPLE)
     if kind == "policy" and file:
         learned = load_policy(file, rules)
@@ -82,5 +88,5 @@ def make(name: str, rules: Rules | Mapping[str, Any] | None = None, *, trust: bo
             )
         model = load_sb3(file, rules)
         return model if draws_lots else MostProbable(model)
-    valid = [*PLAYERS, *(f"{graded}:NUMBER" for graded in GRADED), "policy:FILE", "sb3:FILE.zip"]
+    valid = [*PLAYERS, *READY, *(f"{graded}:NUMBER" for graded in GRADED), "policy:FILE", "sb3:FILE.zip"]
     raise ValueError(f"player {name!r} is unknown; players are {', '.join(valid)}")

@@ -6,6 +6,8 @@ expects to come on the card after it; a full card is worth nothing more. With th
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import numpy as np
 import numpy.typing as npt
 
@@ -15,33 +17,25 @@ from kismet_env.dice import NUM_DICE, NUM_ROLLS, roll_indices
 from kismet_env.engine import ALL_BOXES, fill_box
 from kismet_env.exact import TurnPolicy
 from kismet_env.jit import Table, compiled
-from kismet_env.observation import card_layout, decode, observe_cards
+from kismet_env.observation import decode, observe_cards
 from kismet_env.policy_file import Policy
-from kismet_env.rules import MAX_BASIC_TOTAL, NUM_BOXES
+from kismet_env.rules import MAX_BASIC_TOTAL, NUM_BOXES, Rules
 from kismet_env.tables import Record, tables_of
 
 _MOST_AFTER = NUM_BOXES * (NUM_DICE + 1) * 2
 """Cards that one card can become in a turn: for each box the points of a Basic box, armed or not."""
 
 
-class CardValue:
-    """Plays the action with the most points expected in the turn and, by the network, after it.
+class CardPlayer(ABC):
+    """Plays the action with the most points expected in the turn and, by his judgement of cards, after it."""
 
-    Args:
-        policy: one of kind "card_value"; it plays under the rules it was trained for.
-    """
-
-    def __init__(self, policy: Policy) -> None:
-        self._network = policy.network
-        self._rules = policy.provenance.rules
-        self._tables = tables_of(self._rules)
+    def __init__(self, rules: Rules) -> None:
+        self._tables = tables_of(rules)
         self._book = PlanBook(self._tables, self.write_worths)
 
+    @abstractmethod
     def values(self, cards: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        """Return the points that the network expects on `cards`, rows (filled, basic_total, armed) (C, 3); (C,)."""
-        seen = np.empty((len(cards), card_layout(self._rules).size), np.float32)
-        observe_cards(self._tables, cards, seen)
-        return np.where(cards[:, 0] == ALL_BOXES, 0.0, self._network(seen)[:, 0])
+        """Return the points he expects on `cards`, rows (filled, basic_total, armed) (C, 3); (C,), 0 for full ones."""
 
     def write_worths(self, cards: npt.NDArray[np.int64], worths: npt.NDArray[np.float64]) -> None:
         """Write what filling each box with each roll is worth on each of `cards`; see turn.action_values."""
@@ -62,6 +56,25 @@ class CardValue:
     def turn_policy(self) -> TurnPolicy:
         """Return how he chooses."""
         return TurnPolicy("best", write_worths=self.write_worths)
+
+
+class CardValue(CardPlayer):
+    """Judges cards by a network.
+
+    Args:
+        policy: one of kind "card_value"; it plays under the rules it was trained for.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        super().__init__(policy.provenance.rules)
+        self._network = policy.network
+        self._num_inputs = policy.network.sizes[0]
+
+    def values(self, cards: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """Return the points that the network expects on `cards`, (C,)."""
+        seen = np.empty((len(cards), self._num_inputs), np.float32)
+        observe_cards(self._tables, cards, seen)
+        return np.where(cards[:, 0] == ALL_BOXES, 0.0, self._network(seen)[:, 0])
 
 
 @compiled

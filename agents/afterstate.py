@@ -1,0 +1,354 @@
+"""Values of afterstates: a small network learns what a card is still worth after a move (Sutton and Barto, 6.8).
+
+The dice inside a turn need no learning: whoever knows what the cards after it are worth plays it best by exact
+expectation (`kismet_env.turn`), and the mean of that is what the card before it is worth. So a round of learning is
+
+    1. cards to learn from: dealt with so many boxes open, or met in own games;
+    2. for each of them what its turn is worth by exact expectation, with the network's values of the cards after it;
+       in own games also what later turns are worth beyond these values, TD(lambda). What the dice of a game brought
+       beyond their expectation is known, and left out: that is luck;
+    3. some hundred steps of Adam towards these values, half on cards of this round, half on those of the last rounds.
+
+"backwards" begins with cards with one open box, which need no values at all, and goes on to two, three, ..., to the
+empty sheet, then to own games; "selfplay" knows own games alone. What judges is a running average of the network that
+learns, whose last few steps would else be noise. No exact value of the game is used anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from agents.run import Run, arithmetic
+from kismet_env.batch import Batch
+from kismet_env.bots.card_value import CardPlayer
+from kismet_env.cards import CardNumbers
+from kismet_env.engine import ALL_BOXES, ROLLS_PER_TURN
+from kismet_env.evaluation import SELECTION_DICE, TRAINING_DICE, game_keys
+from kismet_env.observation import CARD, Decision, card_layout, observe_cards
+from kismet_env.policy_file import Network, Policy, save_policy
+from kismet_env.provenance import Provenance
+from kismet_env.rules import NUM_BOXES, Rules
+from kismet_env.tables import tables_of
+from kismet_env.turn import card_values
+
+Cards = npt.NDArray[np.int64]
+"""Rows (filled, basic_total, armed), (C, 3)."""
+Values = npt.NDArray[np.float64]
+"""Points still to come, (C,)."""
+_JUDGED_AT_ONCE = 1 << 14
+
+
+@dataclass(frozen=True)
+class Config:
+    """Train a network that judges cards after a move; the dice inside a turn are exact expectations."""
+
+    steps: int | None = 1_800_000
+    """Length of the run in turns worked out, rounded up to whole rounds; None: no limit."""
+    minutes: float | None = None
+    """Length of the run in minutes on the clock; None: no limit. The earlier of both counts."""
+    seed: int = 0
+    """Seed of the network and of the training dice, from 0 up."""
+    rules: Rules = field(default_factory=Rules)
+    """Rules of the game."""
+    order: Literal["backwards", "selfplay"] = "backwards"
+    """Which cards are learned from: dealt ones backwards, then those of own games from an empty sheet and from dealt
+    ones; or own games from an empty sheet alone, from the beginning."""
+    backwards_share: float = 0.5
+    """Share of the run that goes backwards, in as many stages as there are boxes."""
+    games: int = 4000
+    """Own games of a round, of which "backwards" begins half from dealt cards with any number of open boxes; and the
+    cards dealt in a round are as many as so many whole games have."""
+    td_lambda: float = 0.5
+    """Between TD(0), which trusts the values of the cards after a turn, and all the rest of an own game (1)."""
+    updates: int = 500
+    """Steps of Adam in a round."""
+    batch_size: int = 2048
+    """Cards behind one gradient."""
+    memory: int = 900_000
+    """Cards kept from the last rounds; to go backwards asks for those of all stages."""
+    learning_rate: float = 2e-3
+    """Of Adam, at the start; falls linearly to 0 from the beginning of own games to the end of the run."""
+    averaging: float = 0.99
+    """Weight of the past in the running average of the network, after every step of Adam."""
+    hidden_sizes: tuple[int, ...] = (256, 256)
+    """Widths of the hidden layers."""
+    points_per_unit: float = 100.0
+    """Values are learned divided by this, so that they are of the order of 1."""
+    selection_games: int = 2048
+    """Games by which the best policy of the run is chosen, dice of their own."""
+    selection_every: int = 5
+    """Rounds between two such evaluations, which begin with own games."""
+    checkpoint_minutes: float = 1.0
+    """Minutes between two checkpoints, at most so many are lost when the run is killed."""
+    threads: int | None = None
+    """Threads of the network's arithmetic; None: one for each core. On a busy machine 1 is faster."""
+
+    def __post_init__(self) -> None:
+        for name in (
+            "steps",
+            "games",
+            "updates",
+            "batch_size",
+            "memory",
+            "selection_games",
+            "selection_every",
+            "threads",
+        ):
+            if (value := getattr(self, name)) is not None and value < 1:
+                raise ValueError(f"{name}={value} is not at least 1")
+        for name in ("minutes", "learning_rate", "points_per_unit"):
+            if (value := getattr(self, name)) is not None and not 0 < value < float("inf"):
+                raise ValueError(f"{name}={value} is not a number above 0")
+        for name in ("seed", "checkpoint_minutes"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise ValueError(f"{name}={getattr(self, name)} is not a number from 0 up")
+        for name in ("td_lambda", "backwards_share", "averaging"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name}={getattr(self, name)} is not from 0 to 1")
+        if self.backwards_share == 1 or self.games < 2:
+            raise ValueError("own games need a share of the run, and two in a round")
+        if not self.hidden_sizes or min(self.hidden_sizes) < 1:
+            raise ValueError(f"hidden_sizes={self.hidden_sizes} are not widths of at least 1")
+
+    def provenance(self) -> Provenance:
+        """Return where the policies of these options come from."""
+        return Provenance.of("afterstate", rules=self.rules, seed=self.seed, observation=CARD, config=asdict(self))
+
+
+def train(config: Config, run: Run) -> None:
+    """Train until the run is over or interrupted; the policies and all that is told are in the folder of `run`."""
+    with arithmetic(config.threads), run:
+        learner = Learner(config, run)
+        if run.state is None:
+            run.save_checkpoint(learner.state())
+        else:
+            learner.restore(run.state)
+        is_last = False
+        while not (is_last or run.interrupted):
+            row = learner.round()
+            is_last = run.share_done(learner.steps) >= 1
+            run.record(row)
+            if (score := row["selection_score"]) is not None and run.is_best(score):
+                save_policy(run.folder / "best.safetensors", learner.portable())
+            if not is_last and (run.interrupted or run.minutes_unsaved >= config.checkpoint_minutes):
+                run.save_checkpoint(learner.state())
+        save_policy(run.folder / "policy.safetensors", learner.portable())
+        run.plot({})
+        if is_last:  # only now: a run that is killed earlier has something left to do
+            run.save_checkpoint(learner.state())
+            run.interrupted = False
+
+
+class Judge(CardPlayer):
+    """A player who judges every card once, by a network that does not change meanwhile."""
+
+    def __init__(self, rules: Rules, network: nn.Module, points_per_unit: float) -> None:
+        super().__init__(rules)
+        self._rules, self._network, self._points_per_unit = rules, network, points_per_unit
+        self._numbers = CardNumbers(self._tables)
+        self._known = np.full(self._numbers.size, np.nan)
+
+    def values(self, cards: Cards) -> Values:
+        """Return the points that the network expects on `cards`, (C,)."""
+        is_full = cards[:, 0] == ALL_BOXES
+        places = np.where(is_full, 0, self._numbers.places(cards))
+        unknown = np.flatnonzero(np.isnan(self._known[places]) & ~is_full)
+        for first in range(0, len(unknown), _JUDGED_AT_ONCE):
+            rows = unknown[first : first + _JUDGED_AT_ONCE]
+            with torch.no_grad():
+                judged = self._network(_shown(self._rules, cards[rows]))[:, 0].double().numpy()
+            self._known[places[rows]] = judged * self._points_per_unit
+        return np.where(is_full, 0.0, self._known[places])
+
+    def turns(self, cards: Cards) -> Values:
+        """Return what the best turn on each of `cards` brings and what follows it, by these values, (C,)."""
+        distinct, where = np.unique(cards, axis=0, return_inverse=True)
+        return card_values(self._tables, distinct, self.write_worths)[where.reshape(-1)]
+
+    def surprises(self, games: Games) -> npt.NDArray[np.float64]:
+        """Return by how much the turns on the cards that games have met exceed his values of these cards, (G, 15).
+
+        A game's score without its luck, what its turns brought beyond their expectation, is what he expects at its
+        start and the sum of these. Its mean is that of his play, whatever his values are: luck has the mean 0.
+        """
+        beyond = np.zeros(games.met.shape)
+        cards = games.cards[games.met]
+        beyond[games.met] = self.turns(cards) - self.values(cards)
+        return beyond
+
+    def lessons(self, games: Games, td_lambda: float) -> tuple[Cards, Values]:
+        """Return the cards that games have met, (C, 3), and what they are worth by TD(lambda) without luck, (C,)."""
+        beyond = self.surprises(games)
+        for filled in range(NUM_BOXES - 2, -1, -1):
+            beyond[:, filled] += td_lambda * beyond[:, filled + 1]
+        cards = games.cards[games.met]
+        return cards, self.values(cards) + beyond[games.met]
+
+
+class Learner:
+    """Everything that changes in the course of a run."""
+
+    def __init__(self, config: Config, run: Run) -> None:
+        self.config, self._run = config, run
+        seed, self._dice_seed = np.random.SeedSequence(config.seed).generate_state(2).tolist()
+        torch.manual_seed(seed)
+        sizes = (card_layout(config.rules).size, *config.hidden_sizes, 1)
+        layers: list[nn.Module] = []
+        for inputs, outputs in pairwise(sizes):
+            layers += [nn.Linear(inputs, outputs), nn.SiLU()]
+        self._network = nn.Sequential(*layers[:-1])
+        for last in self._network[-1].parameters():
+            nn.init.zeros_(last)  # begins as one who plays every turn for its own points
+        self._average = AveragedModel(self._network, multi_avg_fn=get_ema_multi_avg_fn(config.averaging))
+        self._optimizer = torch.optim.Adam(self._network.parameters())
+        self._cards, self._targets = np.empty((0, 3), np.int64), np.empty(0)
+        self._rounds, self._games, self.steps = 0, 0, 0
+
+    def round(self) -> dict[str, float | None]:
+        """Do a round and return what there is to say of it."""
+        config = self.config
+        share_done = self._run.share_done(self.steps)
+        backwards = config.backwards_share if config.order == "backwards" else 0.0
+        judge = Judge(config.rules, self._average, config.points_per_unit)
+        mean_return = None
+        if is_backwards := share_done < backwards:
+            start = f"open:{1 + int(NUM_BOXES * share_done / backwards)}"
+            batch = Batch(NUM_BOXES * config.games, rules=config.rules, start=start)
+            batch.deal_keys(self._keys(batch.num_games))
+            cards = _cards_of(batch.decisions())
+            targets = judge.turns(cards)
+        else:
+            parts = []
+            for start in ("full", "uniform") if backwards else ("full",):
+                keys = self._keys(config.games // (2 if backwards else 1))
+                games = play(judge, keys, config.rules, start=start)
+                parts.append(judge.lessons(games, config.td_lambda))
+                mean_return = games.mean if start == "full" else mean_return
+            cards, targets = (np.concatenate(both) for both in zip(*parts, strict=True))
+        learning_rate = config.learning_rate * min(1.0, max(0.0, 1 - share_done) / (1 - backwards))
+        error = self._learn(cards, targets, learning_rate)
+        self._rounds += 1
+        self.steps += len(cards)
+        is_due = self._rounds % config.selection_every == 0 and not is_backwards
+        return {
+            "steps": self.steps,
+            "mean_return": mean_return,
+            "selection_score": self._selection_score() if is_due or self._run.share_done(self.steps) >= 1 else None,
+            "error": error,
+            "learning_rate": learning_rate,
+        }
+
+    def _keys(self, count: int) -> npt.NDArray[np.uint64]:
+        """Return the keys of so many new games."""
+        self._games += count
+        return game_keys(TRAINING_DICE, self._dice_seed, range(self._games - count, self._games))
+
+    def _learn(self, cards: Cards, targets: Values, learning_rate: float) -> float:
+        """Move the network towards `targets`; return the root of the mean squared error on the way, in points."""
+        config = self.config
+        chance = np.random.default_rng((self._dice_seed, self._rounds))
+        for group in self._optimizer.param_groups:
+            group["lr"] = learning_rate
+        num_new = len(cards)
+        self._cards = np.concatenate([self._cards, cards])[-config.memory :]
+        self._targets = np.concatenate([self._targets, targets])[-config.memory :]
+        size = len(self._cards)
+        total = 0.0
+        for _ in range(config.updates):
+            new = chance.integers(max(0, size - num_new), size, size=config.batch_size - config.batch_size // 2)
+            rows = np.concatenate([new, chance.integers(size, size=config.batch_size // 2)])
+            wanted = torch.from_numpy((self._targets[rows] / config.points_per_unit).astype(np.float32))
+            loss = (self._network(_shown(config.rules, self._cards[rows]))[:, 0] - wanted).square().mean()
+            self._optimizer.zero_grad()
+            loss.backward()
+            self._optimizer.step()
+            self._average.update_parameters(self._network)
+            total += loss.item()
+        return (total / config.updates) ** 0.5 * config.points_per_unit
+
+    def _selection_score(self) -> float:
+        config = self.config
+        judge = Judge(config.rules, self._average, config.points_per_unit)
+        games = play(judge, game_keys(SELECTION_DICE, 0, range(config.selection_games)), config.rules)
+        return float(judge.values(games.cards[:1, 0])[0] + judge.surprises(games).sum(1).mean())
+
+    def portable(self) -> Policy:
+        """Return what has been learned, to be played without torch."""
+        layers = [
+            (module.weight.double().numpy(force=True), module.bias.double().numpy(force=True))
+            for module in self._average.module
+            if isinstance(module, nn.Linear)
+        ]
+        weight, bias = layers.pop()
+        scale = self.config.points_per_unit
+        return Policy(
+            "card_value", Network([*layers, (weight * scale, bias * scale)], "silu"), self.config.provenance()
+        )
+
+    def state(self) -> dict[str, Any]:
+        """Return all it takes to go on as if nothing had been; the chance of a round follows from its number."""
+        return {
+            "network": self._network.state_dict(),
+            "average": self._average.state_dict(),
+            "optimizer": self._optimizer.state_dict(),
+            "cards": torch.from_numpy(self._cards.astype(np.int16)),
+            "targets": torch.from_numpy(self._targets),
+            "rounds": self._rounds,
+            "games": self._games,
+            "steps": self.steps,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Put a new learner of the same options where `state` was taken."""
+        self._network.load_state_dict(state["network"])
+        self._average.load_state_dict(state["average"])
+        self._optimizer.load_state_dict(state["optimizer"])
+        self._cards = state["cards"].numpy().astype(np.int64)
+        self._targets = state["targets"].numpy()
+        self._rounds, self._games, self.steps = state["rounds"], state["games"], state["steps"]
+
+
+class Games(NamedTuple):
+    """The cards that G games have met before the first roll of a turn."""
+
+    cards: Cards  # [game, boxes filled] (G, 15, 3)
+    met: npt.NDArray[np.bool_]  # (G, 15): false where a game began with more boxes filled
+    mean: float  # score
+
+
+def play(player: CardPlayer, keys: npt.NDArray[np.uint64], rules: Rules, *, start: str = "full") -> Games:
+    """Play the games of `keys` (G,) from `start`."""
+    batch = Batch(len(keys), rules=rules, start=start)
+    cards, met = np.zeros((len(keys), NUM_BOXES, 3), np.int64), np.zeros((len(keys), NUM_BOXES), np.bool_)
+    seen, going_on = batch.deal_keys(keys), np.arange(len(keys))
+    while going_on.size:
+        decision = batch.decisions(going_on)
+        begins = decision.rolls_left == ROLLS_PER_TURN - 1
+        begun = _cards_of(decision)[begins]
+        place = going_on[begins], (begun[:, :1] >> np.arange(NUM_BOXES) & 1).sum(1)
+        cards[place], met[place] = begun, True
+        seen = batch.step(player.act(seen.observations, seen.masks), only=going_on)
+        goes_on = ~seen.terminated
+        seen = seen._replace(observations=seen.observations[goes_on], masks=seen.masks[goes_on])
+        going_on = going_on[goes_on]
+    return Games(cards, met, float(batch.state.cards["total"].mean()))
+
+
+def _cards_of(decision: Decision) -> Cards:
+    return np.stack([decision.filled, decision.basic_total, decision.armed], axis=1)
+
+
+def _shown(rules: Rules, cards: Cards) -> Tensor:
+    """Return what the network sees of `cards`, (C, D) float32."""
+    shown = np.empty((len(cards), card_layout(rules).size), np.float32)
+    observe_cards(tables_of(rules), cards, shown)
+    return torch.from_numpy(shown)

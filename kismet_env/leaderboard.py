@@ -1,0 +1,62 @@
+"""The table of players in the README: who is in it, a report as Markdown, and its place in a document.
+
+`python evaluate.py --leaderboard` makes it anew; the report behind it is docs/leaderboard.json.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kismet_env.bots import PLAYERS, READY
+
+PLAYED = (*(name for name in PLAYERS if name != "win_probability"), *READY)
+"""Names of the players in the table: all but who needs opponents."""
+GAMES = 10_000
+SEED = 0
+
+_BEGIN, _END = "<!-- leaderboard -->\n", "<!-- end of leaderboard -->\n"
+_HEADINGS = ("player", "mean, 95 % interval", "without luck", "regret a game", "gap closed", "exact mean")
+
+
+def table(report: dict[str, Any]) -> str:
+    """Return a report of `evaluation.summarise` as a Markdown table, the best player last.
+
+    The share of the gap closed is left out for players behind turn_greedy.
+    """
+    lines = [_row(_HEADINGS), "|---" * len(_HEADINGS) + "|"]
+    for agent in sorted(report["agents"], key=lambda agent: agent["luck_adjusted_mean"]):
+        lines.append(
+            _row(
+                (
+                    agent["agent"],
+                    f"{agent['mean']:.1f} ± {_reach(agent['ci95']):.1f}",
+                    f"{agent['luck_adjusted_mean']:.2f} ± {_reach(agent['luck_adjusted_ci95']):.2f}",
+                    f"{agent['regret_per_game']:.2f}",
+                    f"{agent['gap_closed']:.1%}" if agent["gap_closed"] >= 0 else "",
+                    "" if agent["exact_mean"] is None else f"{agent['exact_mean']:.3f}",
+                )
+            )
+        )
+    return "".join(line + "\n" for line in lines)
+
+
+def _row(cells: tuple[str, ...]) -> str:
+    return f"| {' | '.join(cells)} |".replace("|  |", "| |")
+
+
+def _reach(interval: tuple[float, float]) -> float:
+    return (interval[1] - interval[0]) / 2
+
+
+def table_in(document: str) -> str:
+    """Return the table that stands in a document between its two marks; ValueError without them."""
+    _, begin, rest = document.partition(_BEGIN)
+    found, end, _ = rest.partition(_END)
+    if not (begin and end):
+        raise ValueError(f"the document has no place for the table, between {_BEGIN.strip()} and {_END.strip()}")
+    return found
+
+
+def with_table(document: str, new: str) -> str:
+    """Return the document with a `new` table in the place of the one it has; ValueError where it has none."""
+    return document.replace(f"{_BEGIN}{table_in(document)}{_END}", f"{_BEGIN}{new}{_END}")
