@@ -1,8 +1,7 @@
 """What a policy is worth, estimated from games of another one: importance sampling beside the exact value.
 
-Per-decision importance sampling, plain and weighted (Precup, Sutton and Singh 2000), and the doubly robust estimate
-(Jiang and Li 2016), whose model here is the optimum's action values: not those of the target, but not far from them.
-The one argument is the number of games. The exact value takes a minute or two.
+Per-decision importance sampling, plain and weighted (Precup et al. 2000), and the doubly robust estimate (Jiang and Li
+2016), whose model is the optimum's action values. The one argument: how many games. The exact value takes minutes.
 """
 
 import sys
@@ -35,24 +34,25 @@ def steps_of(shard):
     return padded
 
 
+def estimates(folder):
+    """Return what each game says of the target, by the plain and by the doubly robust way, and the weights."""
+    ratios, rewards, action_values, values = map(np.concatenate, zip(*map(steps_of, read(folder)), strict=True))
+    weights, robust = ratios.cumprod(1), np.zeros(len(ratios))
+    for step in reversed(range(STEPS)):
+        robust = values[:, step] + ratios[:, step] * (rewards[:, step] + robust - action_values[:, step])
+    return (weights * rewards).sum(1), robust, weights, rewards
+
+
 def main(episodes):
     """Write data, estimate, compare."""
     with tempfile.TemporaryDirectory() as folder:
         write(Config(Path(folder), episodes, mix=(f"{BEHAVIOUR}=1",)))
-        ratios, rewards, action_values, values = map(np.concatenate, zip(*map(steps_of, read(folder)), strict=True))
-    weights = ratios.cumprod(1)
-    robust = np.zeros(len(weights))
-    for step in reversed(range(STEPS)):
-        robust = values[:, step] + ratios[:, step] * (rewards[:, step] + robust - action_values[:, step])
-    for name, estimates in (
-        (f"mean of {BEHAVIOUR} itself", rewards.sum(1)),
-        ("per-decision importance sampling", (weights * rewards).sum(1)),
-        ("doubly robust", robust),
-    ):
-        low, high = mean_interval(estimates)
-        print(f"{name}: {estimates.mean():.1f} +- {(high - low) / 2:.1f}")
-    print(f"weighted per-decision importance sampling: {((weights * rewards).sum(0) / weights.sum(0)).sum():.1f}")
-    print(f"effective sample size at the end: {weights[:, -1].sum() ** 2 / (weights[:, -1] ** 2).sum():.0f} games")
+        plain, robust, weights, rewards = estimates(folder)
+    for name, games in (("mean of the data", rewards.sum(1)), ("plain", plain), ("doubly robust", robust)):
+        low, high = mean_interval(games)
+        print(f"{name}: {games.mean():.1f} +- {(high - low) / 2:.1f}")
+    print(f"weighted: {((weights * rewards).sum(0) / weights.sum(0)).sum():.1f}")
+    print(f"effective sample size: {weights[:, -1].sum() ** 2 / (weights[:, -1] ** 2).sum():.0f} games")
     print(f"exact value of boltzmann:{TARGET}: {exact(make(f'boltzmann:{TARGET}')).expected_score:.1f}")
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 C = TypeVar("C")
 
+_NEEDED = ("rich", "tyro")
 DONE, WRONG_INPUT, INTERRUPTED = 0, 2, 130  # exit codes
 
 
@@ -52,8 +53,8 @@ def run(
 
     `program` is what the user typed before the options; without it, the name of the script.
 
-    Returns the exit code: 0, 2 after a Refusal or a wrong option, 130 after Ctrl-C, the latter two with one line on
-    stderr. Every other exception is a fault of ours and keeps its traceback.
+    Returns the exit code: 0, 2 after a Refusal, a wrong option or without a package that all commands need, 130 after
+    Ctrl-C, the latter two with one line on stderr. Every other exception is a fault of ours and keeps its traceback.
     """
     program = program or Path(sys.argv[0]).name
     with _interrupts() as interrupted:
@@ -61,6 +62,11 @@ def run(
             main(parse(config, sys.argv[1:] if argv is None else argv, program=program))
         except Refusal as refusal:
             print(f"{program}: {refusal}", file=sys.stderr)
+            return WRONG_INPUT
+        except ModuleNotFoundError as missing:
+            if missing.name not in _NEEDED:
+                raise
+            print(f"{program} needs {missing.name}; install it with pip install 'kismet-env[train]'", file=sys.stderr)
             return WRONG_INPUT
         except BaseException:
             if not interrupted:

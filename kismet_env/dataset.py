@@ -389,4 +389,4 @@ def main(config: Config) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run(main, Config))
+    sys.exit(run(main, Config, program="python -m kismet_env.dataset"))

@@ -264,4 +264,4 @@ def main(config: Config) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run(main, Config))
+    sys.exit(run(main, Config, program="python -m kismet_env.value_suite"))

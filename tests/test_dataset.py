@@ -1,6 +1,7 @@
 """Data sets: they hold what was played and the truth beside it, and are the same however they are made."""
 
 import json
+import runpy
 import signal
 import sys
 from pathlib import Path
@@ -19,8 +20,11 @@ from kismet_env.bots import StochasticPlayer, make
 from kismet_env.command_line import DONE, INTERRUPTED, WRONG_INPUT, run
 from kismet_env.dataset import FIELDS, Config, main, policies_of, read, write
 from kismet_env.evaluation import DATA_DICE, game_keys
+from kismet_env.exact import PolicyValue
 from kismet_env.observation import decode
 from kismet_env.rules import Box, Rules
+from kismet_env.starts import card_distribution
+from kismet_env.tables import tables_of
 
 MIX = ("random=1", "turn_greedy=2", "boltzmann:2=1")
 
@@ -116,6 +120,26 @@ def test_the_manifest_says_what_is_there(made: tuple[Path, dict[str, Any]]) -> N
     assert manifest["sha256"] in sheet
 
 
+def test_estimates_from_the_data_are_right_about_another_policy(tmp_path: Path) -> None:
+    """Those of the example, in games of one box, where the exact value takes no time."""
+    estimates = runpy.run_path(str(Path(__file__).parent.parent / "examples" / "off_policy.py"))["estimates"]
+    write(Config(tmp_path / "set", episodes=6000, mix=("boltzmann:2=1",), start="open:1"))
+    plain, robust, weights, rewards = estimates(tmp_path / "set")
+    policy, dealt, means = make("boltzmann:1.5").turn_policy(), card_distribution(Rules()), []
+    for box in Box:
+        filled = 2**15 - 1 & ~(1 << box)
+        value = PolicyValue(policy, tables_of(Rules()), closed=filled)
+        armed, basic_total = np.nonzero(dealt[filled])
+        means.append(dealt[filled, armed, basic_total] @ value.card_value(filled, basic_total, armed))
+    truth = np.mean(means)
+    for games in (plain, robust):
+        assert abs(games.mean() - truth) < 3.3 * games.std() / len(games) ** 0.5
+    assert robust.std() < plain.std()
+    weighted = ((weights * rewards).sum(0) / weights.sum(0)).sum()
+    assert abs(weighted - truth) < 3.3 * plain.std() / len(plain) ** 0.5
+    assert abs(rewards.sum(1).mean() - truth) > 3.3 * robust.std() / len(robust) ** 0.5, "it tells the two apart"
+
+
 def test_players_come_in_their_shares() -> None:
     policies = policies_of(("random=1", "greedy=3"), Rules())
     steps = dataset.play_episodes(policies, range(2000), seed=0, start="open:1")
@@ -188,6 +212,12 @@ def test_a_wrong_call_ends_in_one_line_and_writes_nothing(
     for name in named:
         assert name in err
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "full"]
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(sys.modules, "tyro", None)
+    assert run(main, Config, ["--out", "new"]) == WRONG_INPUT
+    assert capsys.readouterr().err == "kismet_env.dataset needs tyro; install it with pip install 'kismet-env[train]'\n"
 
 
 def test_the_command_writes_a_data_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -150,7 +150,7 @@ def test_the_wheel_holds_the_package_alone(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("*.whl")
     files = [name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name]
     assert {name.split("/")[0] for name in files} == {"kismet_env"}
-    assert "kismet_env/py.typed" in files
+    assert {"kismet_env/py.typed", "kismet_env/value_suite.safetensors"} <= set(files)
     sources = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("kismet_env/**/*.py")}
     assert sources <= set(files)
 
