@@ -83,7 +83,7 @@ def dice_lines(dice: Sequence[int], kept: Sequence[int] = ()) -> Text:
         if is_kept:
             left.remove(face)
         text.append("  kept   " if is_kept else " " * 9, _GOLD)
-    text.rstrip()
+    text.right_crop(2)
     return text
 
 
@@ -146,10 +146,10 @@ def line_of(judged: Judged, players: Sequence[str]) -> Text:
 
 
 def short_line_of(judged: Judged, players: Sequence[str]) -> Text:
-    """Return what happened in a line of 45 columns."""
+    """Return what happened in a line of 43 columns."""
     move, _, verdict = judged
-    name = f"{players[move.player]:10.10} " if len(players) > 1 else ""
-    text = Text.assemble((f"{name}{move.said:29.29}", "dim"))
+    name = f"{players[move.player]:8.8} " if len(players) > 1 else ""
+    text = Text.assemble((f"{name + move.said:36.36}", "dim"))
     if verdict.regret >= NO_LOSS:
         text.append(f" -{verdict.regret:.1f}", "red" if verdict.regret >= MISTAKE else "dim")
     return text
@@ -162,7 +162,7 @@ def card_table(position: Mapping[str, Any], rules: Rules, players: Sequence[str]
     table.add_column("Basic Section", style="dim", no_wrap=True)
     for seat, name in enumerate(players):
         mark = "bold " + _GOLD if seat == contents.mover else "default"
-        table.add_column(Text(f"{name:.{8 if len(players) == 1 else 6}}", mark), justify="right", no_wrap=True)
+        table.add_column(Text(f"{name:.{8 if len(players) == 1 else 4}}", mark), justify="right", no_wrap=True)
 
     def entry(seat: int, filled: Box) -> Text:
         card = contents.columns[seat].card
