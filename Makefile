@@ -2,6 +2,8 @@
 PYTHON ?= python3
 # Minutes of training in `make demo`.
 MINUTES ?= 4
+# Run of train.py whose learning curve `make pictures` draws.
+RUN ?= runs/ppo
 # Package index of the torch build to install; when empty, the one pip installs by itself.
 TORCH_INDEX ?=
 
@@ -12,7 +14,7 @@ TORCH := $(VENV)/torch.stamp
 INSTALLED := $(VENV)/installed.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow lint format bench clean
+.PHONY: help install demo test test-slow lint format pictures bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +42,9 @@ lint: $(INSTALLED) ## check style, format and types
 format: $(INSTALLED) ## put the code into the project's format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+pictures: $(INSTALLED) ## make the pictures of the README; RUN=FOLDER has the learning curve
+	$(BIN)/python docs/make_pictures.py --run $(RUN)
 
 bench: $(INSTALLED) ## run the benchmarks one after the other
 	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done

@@ -69,8 +69,8 @@ class Config:
     json: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """Where to write the report."""
     plots: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
-    """Folder for the plots scores.png, boxes.png and regret.png, and distribution.png where it is worked out; under
-    --versus wins.png."""
+    """Folder for the plots scores, boxes and regret, and distribution where it is worked out; under --versus wins. Each
+    of them as .png, for screens, and as .pdf, for papers."""
     optimum: bool = True
     """Hold every decision against the exact optimum: regret, and means or win rates without luck. The first time
     under some rules takes one to two minutes. Without it: a quick look at the scores."""
@@ -78,7 +78,7 @@ class Config:
     """Work out exact means and standard deviations too, one to two minutes a player: for all players but networks."""
     distribution: tyro.conf.FlagCreatePairsOff[bool] = False
     """Do --exact and work out the probability of every total: another minute or two a player, and 3.5 GB of memory.
-    It goes into the report and the plot distribution.png."""
+    It goes into the report and the plot distribution."""
     value_suite: tyro.conf.FlagCreatePairsOff[bool] = False
     """Instead of playing games, hold every player's choices in 10,000 pinned positions against the optimum, and the
     action values of those who have some. Standard rules."""
@@ -283,11 +283,12 @@ def _write(config: Config, report: dict[str, Any]) -> None:
 
 
 def _draw(folder: Path, figures: dict[str, Any]) -> None:
-    """Write pictures by their names."""
-    from kismet_env.plots import png
+    """Write pictures by their names: for screens, and for papers."""
+    from kismet_env.plots import pdf, png
 
     for name, figure in figures.items():
         write_whole(folder / f"{name}.png", png(figure))
+        write_whole(folder / f"{name}.pdf", pdf(figure))
     print(f"plots: {folder}")
 
 

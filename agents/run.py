@@ -28,7 +28,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from itertools import cycle
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Protocol, Self, TypeVar
@@ -261,7 +260,10 @@ class Run:
             return
         with self._curve.open(newline="") as file:
             rows = list(csv.DictReader(file))
-        write_whole(self.folder / "curve.png", _plotted(rows, self.provenance.algorithm, references))
+        from kismet_env.plots import plot_curve, png  # a second that only the end of a run spends
+
+        named = {f"{name}, selection games": score for name, score in references.items()}
+        write_whole(self.folder / "curve.png", png(plot_curve(rows, self.provenance.algorithm, named)))
 
 
 def _holds_run(folder: Path) -> bool:
@@ -357,37 +359,3 @@ def _processor() -> str:
         return next(line.split(": ", 1)[1] for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
         return platform.processor() or platform.machine()
-
-
-def _plotted(rows: list[dict[str, str]], algorithm: str, references: Mapping[str, float]) -> bytes:
-    """Return the learning curve as a PNG file: points per game over steps below and minutes above."""
-    from matplotlib.figure import Figure  # half a second that only the end of a run spends
-    from numpy import interp
-
-    def column(name: str) -> tuple[list[float], list[float]]:
-        kept = [row for row in rows if row[name]]
-        return [float(row["steps"]) / 1e6 for row in kept], [float(row[name]) for row in kept]
-
-    figure = Figure(figsize=(8, 5), layout="constrained")
-    axes = figure.subplots()
-    axes.plot(*column("mean_return"), color="0.6", label="training games, actions sampled")
-    axes.plot(
-        *column("selection_score"), "ko-", markersize=4, clip_on=False, label="selection games, most probable actions"
-    )
-    for (name, score), line in zip(references.items(), cycle((":", "-.", "--"))):
-        axes.axhline(score, color="0.3", linewidth=1.0, linestyle=line, label=f"{name}, selection games: {score:.1f}")
-    axes.set_xlabel("steps (millions)")
-    axes.set_ylabel("mean score (points per game)")
-    axes.grid(color="0.9")
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
-    axes.set_title(algorithm)
-    steps, minutes = column("minutes")
-    if len(steps) > 1:
-        to_minutes, to_steps = (lambda x: interp(x, steps, minutes)), (lambda x: interp(x, minutes, steps))
-        axes.set_xlim(0, steps[-1])
-        # on beyond the end, where interp() would put all later minutes into one place
-        steps, minutes = [0.0, *steps, 2 * steps[-1]], [0.0, *minutes, 2 * minutes[-1]]
-        axes.secondary_xaxis("top", functions=(to_minutes, to_steps)).set_xlabel("minutes on the clock")
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=150)
-    return file.getvalue()

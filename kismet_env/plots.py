@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from itertools import cycle
+from typing import Any, ParamSpec
 
 import matplotlib as mpl
 import numpy as np
@@ -24,6 +26,40 @@ _LEAST_CHANCE = 1e-5  # of a total: rarer ones at the upper end are not shown
 _LEAST_REGRET = 1e-4  # points a game: less is rounding
 
 
+_STYLE: dict[Any, Any] = {
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "0.3",
+    "axes.linewidth": 0.8,
+    "axes.labelcolor": "0.15",
+    "axes.titlelocation": "left",
+    "axes.titlesize": "medium",
+    "axes.axisbelow": True,
+    "grid.color": "0.9",
+    "grid.linewidth": 0.7,
+    "lines.solid_capstyle": "round",
+    "xtick.color": "0.3",
+    "ytick.color": "0.3",
+    "xtick.labelcolor": "0.15",
+    "ytick.labelcolor": "0.15",
+    "legend.frameon": False,
+    "legend.handlelength": 2.4,
+}
+_FILES: dict[Any, Any] = {"pdf.fonttype": 42}  # text stays text in a paper
+P = ParamSpec("P")
+
+
+def paper(plot: Callable[P, Figure]) -> Callable[P, Figure]:
+    """Let a function that draws a figure draw it in the style of all plots: few lines, quiet axes, room for data."""
+
+    @wraps(plot)
+    def styled(*arguments: P.args, **options: P.kwargs) -> Figure:
+        with mpl.rc_context(_STYLE):
+            return plot(*arguments, **options)
+
+    return styled
+
+
 def _styles(count: int) -> list[dict[str, Any]]:
     """Return a colour, a line and a marker for each player; the colours differ in lightness too."""
     lightness = np.linspace(0.0, 0.8, count)
@@ -33,12 +69,14 @@ def _styles(count: int) -> list[dict[str, Any]]:
     ]
 
 
+@paper
 def plot_scores(results: Mapping[str, Games]) -> Figure:
     """Return the distribution of the final scores of every player, with the means and their 95 % intervals."""
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.subplots()
     highest = max(int(games.totals.max()) for games in results.values())
-    edges = np.arange(0, highest + 2 * _BIN, _BIN)
+    lowest = min(int(games.totals.min()) for games in results.values()) // _BIN * _BIN
+    edges = np.arange(lowest, highest + 2 * _BIN, _BIN)
     for (name, games), style in zip(results.items(), _styles(len(results)), strict=True):
         shares = np.histogram(games.totals, edges)[0] / len(games.totals)
         mean, interval = games.totals.mean(), mean_interval(games.totals)
@@ -50,13 +88,14 @@ def plot_scores(results: Mapping[str, Games]) -> Figure:
     axes.set_xlabel("final score (points)")
     axes.set_ylabel(f"games per {_BIN} points")
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
-    axes.set_xlim(0, highest + _BIN)
+    axes.set_xlim(max(0, lowest - _BIN), highest + _BIN)
     axes.set_ylim(0)
-    axes.set_title(f"Score distributions, {_games(results)}; bands: 95 % intervals of the means", fontsize="medium")
+    axes.set_title(f"Score distributions, {_games(results)}; bands: 95 % intervals of the means")
     _add_legend(figure, axes, ncols=2)
     return figure
 
 
+@paper
 def plot_distributions(distributions: Mapping[str, npt.NDArray[np.float64]]) -> Figure:
     """Return the exact probabilities of all totals, [points] for each player by name, and of reaching a total."""
     figure = Figure(figsize=(8, 7), layout="constrained")
@@ -74,13 +113,14 @@ def plot_distributions(distributions: Mapping[str, npt.NDArray[np.float64]]) -> 
     for axes in (above, below):
         axes.yaxis.set_major_formatter(PercentFormatter(1.0))
         axes.set_ylim(0)
-        axes.grid(color="0.9")
+        axes.grid()
     below.set_xlim(0, max(np.flatnonzero(chances > _LEAST_CHANCE)[-1] for chances in distributions.values()))
-    figure.suptitle("Exact distributions of the final score; vertical lines: means", fontsize="medium")
+    _set_title(figure, "Exact distributions of the final score; vertical lines: means")
     _add_legend(figure, above, ncols=2)
     return figure
 
 
+@paper
 def plot_wins(report: Mapping[str, Any]) -> Figure:
     """Return how often every player of a report on contests wins against every other, as a map in shades of grey."""
     ratings = report["ratings"]
@@ -102,10 +142,11 @@ def plot_wins(report: Mapping[str, Any]) -> Figure:
     bar = figure.colorbar(image, ax=axes, format=PercentFormatter(1.0), shrink=0.8)
     bar.set_label("wins of the games that one of the two has won")
     luck = "" if report["matches"][0]["players"][0]["luck_adjusted_win_rate"] is None else ", without luck"
-    axes.set_title(f"{report['games']:,} games a table, {report['seats']} seats{luck}", fontsize="medium")
+    axes.set_title(f"{report['games']:,} games a table, {report['seats']} seats{luck}")
     return figure
 
 
+@paper
 def plot_boxes(results: Mapping[str, Games]) -> Figure:
     """Return the mean points and the rate of zeros of every player in every box, with 95 % intervals."""
     figure = Figure(figsize=(9, 7), layout="constrained")
@@ -129,13 +170,12 @@ def plot_boxes(results: Mapping[str, Games]) -> Figure:
     left.set_xlabel("mean (points)")
     right.set_xlabel("filled with a zero (share of games)")
     right.xaxis.set_major_formatter(PercentFormatter(1.0))
-    figure.suptitle(f"Boxes, {_games(results)}; lines: 95 % intervals", fontsize="medium")
-    figure.legend(
-        *left.get_legend_handles_labels(), loc="outside lower center", ncols=min(len(results), 4), frameon=False
-    )
+    _set_title(figure, f"Boxes, {_games(results)}; lines: 95 % intervals")
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=min(len(results), 4))
     return figure
 
 
+@paper
 def plot_regret(results: Mapping[str, Games]) -> Figure:
     """Return where the players, all watched by `Regrets`, lose points: by turn and by box, with 95 % intervals.
 
@@ -173,11 +213,11 @@ def plot_regret(results: Mapping[str, Games]) -> Figure:
     left.set_xlim(0.5, NUM_BOXES + 0.5)
     left.set_xlabel("turn")
     left.set_ylabel("lost by all decisions of the turn (points a game)")
-    left.grid(axis="y", color="0.9")
+    left.grid(axis="y")
     _list_boxes(right)
-    right.grid(axis="x", color="0.9")
+    right.grid(axis="x")
     right.set_xlabel("lost by filling the box (points a game)")
-    figure.suptitle(f"Regret against the optimum, {_games(results)}; lines: 95 % intervals", fontsize="medium")
+    _set_title(figure, f"Regret against the optimum, {_games(results)}; lines: 95 % intervals")
     _add_legend(figure, left, ncols=2)
     return figure
 
@@ -204,9 +244,13 @@ def _list_boxes(*panels: Axes) -> None:
     panels[0].set_ylim(NUM_BOXES - 0.5, -0.5)
 
 
+def _set_title(figure: Figure, title: str) -> None:
+    figure.suptitle(title, fontsize="medium", x=0.01, ha="left")
+
+
 def _add_legend(figure: Figure, axes: Axes, *, ncols: int) -> None:
     handles, names = axes.get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=min(len(names), ncols), frameon=False)
+    figure.legend(handles, names, loc="outside lower center", ncols=min(len(names), ncols))
 
 
 def _games(results: Mapping[str, Games]) -> str:
@@ -214,8 +258,55 @@ def _games(results: Mapping[str, Games]) -> str:
     return f"{count:,} games each" if count != 1 else "1 game each"
 
 
+@paper
+def plot_curve(rows: Sequence[Mapping[str, str]], title: str, references: Mapping[str, float]) -> Figure:
+    """Return a learning curve: points a game over steps below and minutes above, and what others score.
+
+    Args:
+        rows: those of a run's curve.csv; "" where there is no value.
+        title: what has learned.
+        references: mean scores of others by their names.
+    """
+
+    def column(name: str) -> tuple[list[float], list[float]]:
+        kept = [row for row in rows if row[name]]
+        return [float(row["steps"]) / 1e6 for row in kept], [float(row[name]) for row in kept]
+
+    figure = Figure(figsize=(8, 4.8), layout="constrained")
+    axes = figure.subplots()
+    for (name, score), line in zip(references.items(), cycle((":", "--", "-.")), strict=False):
+        axes.axhline(score, color="0.45", linewidth=1.0, linestyle=line, label=f"{name}: {score:.1f}")
+    axes.plot(*column("mean_return"), color="#7aa6c2", linewidth=1.4, label="training games, actions sampled")
+    steps, scores = column("selection_score")
+    label = "selection games, most probable actions" + (f": at best {max(scores):.1f}" if scores else "")
+    axes.plot(steps, scores, "o-", color="#14323f", linewidth=1.6, markersize=3.5, clip_on=False, label=label)
+    axes.set_xlabel("steps (millions)")
+    axes.set_ylabel("mean score (points a game)")
+    axes.set_title(title)
+    axes.grid(axis="y")
+    _add_legend(figure, axes, ncols=2)
+    steps, minutes = column("minutes")
+    if len(steps) > 1:
+        axes.set_xlim(0, steps[-1])
+        # on beyond the end, where interp() would put all later minutes into one place
+        steps, minutes = [0.0, *steps, 2 * steps[-1]], [0.0, *minutes, 2 * minutes[-1]]
+        to_minutes, to_steps = (lambda x: np.interp(x, steps, minutes)), (lambda x: np.interp(x, minutes, steps))
+        above = axes.secondary_xaxis("top", functions=(to_minutes, to_steps))
+        above.set_xlabel("minutes on the clock")
+        above.spines["top"].set_visible(True)
+    return figure
+
+
 def png(figure: Figure) -> bytes:
     """Return the picture as a PNG file of 150 dots an inch."""
     content = io.BytesIO()
     figure.savefig(content, format="png", dpi=150)
+    return content.getvalue()
+
+
+def pdf(figure: Figure) -> bytes:
+    """Return the picture as a PDF file, which a paper can show at any size; the same picture, the same file."""
+    content = io.BytesIO()
+    with mpl.rc_context(_FILES):
+        figure.savefig(content, format="pdf", metadata={"CreationDate": None})
     return content.getvalue()

@@ -162,7 +162,8 @@ def card_table(position: Mapping[str, Any], rules: Rules, players: Sequence[str]
     table.add_column("Basic Section", style="dim", no_wrap=True)
     for seat, name in enumerate(players):
         mark = "bold " + _GOLD if seat == contents.mover else "default"
-        table.add_column(Text(f"{name:.{8 if len(players) == 1 else 4}}", mark), justify="right", no_wrap=True)
+        heading = "points" if len(players) == 1 else f"{name:.4}"
+        table.add_column(Text(heading, mark), justify="right", no_wrap=True)
 
     def entry(seat: int, filled: Box) -> Text:
         card = contents.columns[seat].card

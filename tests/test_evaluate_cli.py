@@ -176,7 +176,8 @@ def test_a_right_call_prints_a_table_and_writes_report_and_plots(
     players = {name: play(make(name), 40, seed=3, watcher=watcher) for name in ("greedy", "random")}
     assert_report_is(tmp_path / "new/report.json", summarise(players, seed=3))
     files = sorted(path.name for path in (tmp_path / "new").rglob("*") if path.is_file())
-    assert files == ["boxes.png", "regret.png", "report.json", "scores.png"]
+    plots = [f"{plot}.{kind}" for plot in ("boxes", "regret", "scores") for kind in ("pdf", "png")]
+    assert files == sorted([*plots, "report.json"])
 
 
 def assert_report_is(path: Path, expected: dict[str, Any]) -> None:
@@ -196,7 +197,8 @@ def test_a_quick_look_knows_no_optimum_and_solves_nothing(
     rules = SUITE["no_bonus"]
     players = {name: play(make(name, rules), 40, seed=3, rules=rules) for name in ("greedy", "random")}
     assert_report_is(tmp_path / "new/report.json", summarise(players, seed=3, rules=rules))
-    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["boxes.png", "report.json", "scores.png"]
+    written = ["boxes.pdf", "boxes.png", "report.json", "scores.pdf", "scores.png"]
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == written
 
 
 @pytest.mark.parametrize("seats", [2, 3])
@@ -224,7 +226,7 @@ def test_contests_print_tables_of_80_columns_and_write_report_and_map(
         assert (first["a"], first["b"], first["pairs"]) == ("turn_greedy", "optimal", 16)
         assert first["ci95"][0] <= first["a_win_rate"] <= first["ci95"][1]
         assert first["luck_adjusted_ci95"][0] < first["luck_adjusted_a_win_rate"] < first["luck_adjusted_ci95"][1]
-    assert [path.name for path in (tmp_path / "plots").iterdir()] == ["wins.png"]
+    assert sorted(path.name for path in (tmp_path / "plots").iterdir()) == ["wins.pdf", "wins.png"]
 
 
 @pytest.mark.parametrize("option", ["--exact", "--distribution"])

@@ -31,7 +31,7 @@ from kismet_env.evaluation import (
     yardstick,
 )
 from kismet_env.observation import Decision
-from kismet_env.plots import plot_boxes, plot_distributions, plot_regret, plot_scores, png
+from kismet_env.plots import pdf, plot_boxes, plot_curve, plot_distributions, plot_regret, plot_scores, png
 from kismet_env.rules import NUM_BOXES, SUITE, Box, Rules
 from kismet_env.solver import Optimum, Sds, solve
 from kismet_env.tables import box_points
@@ -575,6 +575,22 @@ def test_the_plot_of_lost_points_is_a_picture_of_all_players(watched: dict[str, 
     assert by_turn.get_yscale() == by_box.get_xscale() == "log"
     assert "points" in by_turn.get_ylabel()
     assert "points" in by_box.get_xlabel()
+
+
+def test_a_learning_curve_shows_the_best_selection_score_and_what_others_score() -> None:
+    rows = [
+        {"steps": "1000000", "minutes": "1.5", "mean_return": "100", "selection_score": ""},
+        {"steps": "2000000", "minutes": "3", "mean_return": "250.5", "selection_score": "280.25"},
+        {"steps": "3000000", "minutes": "5", "mean_return": "260", "selection_score": "279"},
+    ]
+    figure = plot_curve(rows, "a learner", {"optimal": 315.1})
+    assert pdf(figure).startswith(b"%PDF")
+    assert pdf(figure) == pdf(figure)
+    labels = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+    assert labels[0] == "optimal: 315.1"
+    (axes,) = figure.axes
+    assert labels[2].endswith(": at best 280.2")
+    assert axes.get_xlim() == (0, 3)
 
 
 def test_the_plot_of_exact_distributions_names_players_and_their_means() -> None:
