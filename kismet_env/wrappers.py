@@ -1,4 +1,4 @@
-"""Wrappers that tell a learner, or whoever watches it, the truth."""
+"""Wrappers: what a decision was worth, in the infos; what is legal, in the observation."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import VectorEnv, VectorWrapper
+from gymnasium.vector.utils import batch_space
 
 from kismet_env.batch import Batch
 from kismet_env.env import KismetEnv
@@ -137,3 +138,86 @@ class VectorRegretInfo(VectorWrapper):
         for name, values in {"regret": regret, "luck": luck, "best_action": best}.items():
             infos |= {name: values, f"_{name}": np.ones(self.num_envs, np.bool_)}
         return infos
+
+
+def _masked_space(
+    inner: gym.Space[Any], actions: gym.Space[Any], keys: tuple[str, str], dtype: npt.DTypeLike
+) -> gym.spaces.Dict:
+    if not isinstance(actions, gym.spaces.Discrete):
+        raise ValueError(f"a mask needs a Discrete action space, not {actions}")
+    if keys[0] == keys[1]:
+        raise ValueError(f"obs_key and mask_key are both {keys[0]!r}; give each a name of its own")
+    mask = gym.spaces.Box(0, 1, (int(actions.n),), np.dtype(dtype).type)
+    return gym.spaces.Dict({keys[0]: inner, keys[1]: mask})
+
+
+class MaskInObservation(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
+    """Puts the mask beside the observation, under the names and in the type that a library looks for.
+
+    Observations become `{obs_key: observation, mask_key: mask}`, the mask (A,) of `dtype`, 1 or True where an action
+    is legal, all ones after the end; infos stay as they are. Any environment with a `Discrete` action space and
+    `info["action_mask"]` will do; ValueError for another action space or two equal names. For the native batch:
+    `VectorMaskInObservation`. `docs/frameworks.md` says which library wants what.
+    """
+
+    def __init__(
+        self,
+        env: gym.Env[Any, Any],
+        obs_key: str = "observation",
+        mask_key: str = "action_mask",
+        dtype: npt.DTypeLike = np.int8,
+    ) -> None:
+        self._keys, self._dtype = (obs_key, mask_key), np.dtype(dtype)
+        gym.utils.RecordConstructorArgs.__init__(self, obs_key=obs_key, mask_key=mask_key, dtype=self._dtype.name)
+        gym.Wrapper.__init__(self, env)
+        self.observation_space = _masked_space(env.observation_space, env.action_space, self._keys, dtype)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        return self._masked(observation, info), info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Play one action."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return self._masked(observation, info), reward, terminated, truncated, info
+
+    def _masked(self, observation: Any, info: dict[str, Any]) -> dict[str, Any]:
+        masks = info["action_mask"].astype(self._dtype)  # a copy: nothing returned shares memory
+        return dict(zip(self._keys, (observation, masks), strict=True))
+
+
+class VectorMaskInObservation(VectorWrapper):
+    """`MaskInObservation` for a vector environment: masks (N, A), under "SameStep" in `final_obs` too."""
+
+    def __init__(
+        self,
+        env: VectorEnv[Any, Any, Any],
+        obs_key: str = "observation",
+        mask_key: str = "action_mask",
+        dtype: npt.DTypeLike = np.int8,
+    ) -> None:
+        super().__init__(env)
+        self._keys, self._dtype = (obs_key, mask_key), np.dtype(dtype)
+        self.single_observation_space = _masked_space(
+            env.single_observation_space, env.single_action_space, self._keys, dtype
+        )
+        self.observation_space = batch_space(self.single_observation_space, env.num_envs)
+
+    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin episodes in all rows, or in those of `options["reset_mask"]`."""
+        observations, infos = self.env.reset(seed=seed, options=options)
+        return self._masked(observations, infos["action_mask"]), infos
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Play one action in every row."""
+        observations, rewards, terminated, truncated, infos = self.env.step(actions)
+        if "final_obs" in infos:
+            last = np.full(self.num_envs, None, object)
+            for row in np.flatnonzero(infos["_final_obs"]):
+                last[row] = self._masked(infos["final_obs"][row], infos["final_info"]["action_mask"][row])
+            infos = infos | {"final_obs": last}
+        return self._masked(observations, infos["action_mask"]), rewards, terminated, truncated, infos
+
+    def _masked(self, observations: Any, masks: npt.NDArray[np.int8]) -> dict[str, Any]:
+        return dict(zip(self._keys, (observations, masks.astype(self._dtype)), strict=True))

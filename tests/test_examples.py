@@ -16,6 +16,18 @@ ROOT = Path(__file__).parent.parent
     [
         ("behaviour_cloning.py 100", ("torch",), r"^clone: [1-4]\.\d\d, the best action in \d\d% of the positions$"),
         pytest.param(
+            "cleanrl_ppo.py 65536 NextStep",
+            ("torch",),
+            r"^NextStep: mean (8|9|1\d)\d\.\d of the last 100 games$",  # random play: 58
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "cleanrl_ppo.py 65536 SameStep",
+            ("torch",),
+            r"^SameStep: mean (8|9|1\d)\d\.\d of the last 100 games$",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
             "off_policy.py 1000", ("scipy",), r"^exact value of boltzmann:1\.5: 2\d\d\.\d$", marks=pytest.mark.slow
         ),
         ("own_bot.py", (), r"^Collector wins \d+\.\d% of its games and ties \d+\.\d%$"),
