@@ -30,8 +30,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from agents.run import Run, arithmetic
 from kismet_env.batch import Batch
 from kismet_env.bots.card_value import CardPlayer
-from kismet_env.cards import CardNumbers
-from kismet_env.engine import ALL_BOXES, ROLLS_PER_TURN
+from kismet_env.engine import ROLLS_PER_TURN
 from kismet_env.evaluation import SELECTION_DICE, TRAINING_DICE, game_keys
 from kismet_env.observation import CARD, Decision, card_layout, observe_cards
 from kismet_env.policy_file import Network, Policy, save_policy
@@ -44,7 +43,6 @@ Cards = npt.NDArray[np.int64]
 """Rows (filled, basic_total, armed), (C, 3)."""
 Values = npt.NDArray[np.float64]
 """Points still to come, (C,)."""
-_JUDGED_AT_ONCE = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -149,25 +147,17 @@ def train(config: Config, run: Run) -> None:
 
 
 class Judge(CardPlayer):
-    """A player who judges every card once, by a network that does not change meanwhile."""
+    """Judges cards by a network in torch, which does not change meanwhile."""
 
     def __init__(self, rules: Rules, network: nn.Module, points_per_unit: float) -> None:
         super().__init__(rules)
-        self._rules, self._network, self._points_per_unit = rules, network, points_per_unit
-        self._numbers = CardNumbers(self._tables)
-        self._known = np.full(self._numbers.size, np.nan)
+        self._network, self._points_per_unit = network, points_per_unit
 
-    def values(self, cards: Cards) -> Values:
+    def judge(self, cards: Cards) -> Values:
         """Return the points that the network expects on `cards`, (C,)."""
-        is_full = cards[:, 0] == ALL_BOXES
-        places = np.where(is_full, 0, self._numbers.places(cards))
-        unknown = np.flatnonzero(np.isnan(self._known[places]) & ~is_full)
-        for first in range(0, len(unknown), _JUDGED_AT_ONCE):
-            rows = unknown[first : first + _JUDGED_AT_ONCE]
-            with torch.no_grad():
-                judged = self._network(_shown(self._rules, cards[rows]))[:, 0].double().numpy()
-            self._known[places[rows]] = judged * self._points_per_unit
-        return np.where(is_full, 0.0, self._known[places])
+        with torch.no_grad():
+            judged = self._network(_shown(self._rules, cards))[:, 0]
+        return np.asarray(judged.double().numpy() * self._points_per_unit)
 
     def turns(self, cards: Cards) -> Values:
         """Return what the best turn on each of `cards` brings and what follows it, by these values, (C,)."""

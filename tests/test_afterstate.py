@@ -54,7 +54,7 @@ def test_a_score_without_luck_has_the_mean_of_the_play_whatever_the_values() -> 
 class Knowing(Judge):
     """One who judges every card by the optimum."""
 
-    def values(self, cards: Any) -> Any:
+    def judge(self, cards: Any) -> Any:
         return solve(self._rules).card_value(*cards.T)
 
 

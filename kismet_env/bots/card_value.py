@@ -7,12 +7,14 @@ expects to come on the card after it; a full card is worth nothing more. With th
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from kismet_env.bots.plan_book import PlanBook
 from kismet_env.bots.player import Actions, Masks, Observations, Shares, turn_values
+from kismet_env.cards import CardNumbers
 from kismet_env.dice import NUM_DICE, NUM_ROLLS, roll_indices
 from kismet_env.engine import ALL_BOXES, fill_box
 from kismet_env.exact import TurnPolicy
@@ -30,12 +32,39 @@ class CardPlayer(ABC):
     """Plays the action with the most points expected in the turn and, by his judgement of cards, after it."""
 
     def __init__(self, rules: Rules) -> None:
-        self._tables = tables_of(rules)
+        self._rules = rules
+        self._begin()
+
+    def _begin(self) -> None:
+        self._tables = tables_of(self._rules)
         self._book = PlanBook(self._tables, self.write_worths)
+        self._numbers = CardNumbers(self._tables)
+        self._known = np.full(self._numbers.size, np.nan)  # judgements, each made once
+
+    def __getstate__(self) -> dict[str, Any]:
+        worked_out = ("_tables", "_book", "_numbers", "_known")
+        return {name: value for name, value in self.__dict__.items() if name not in worked_out}
+
+    def __setstate__(self, values: dict[str, Any]) -> None:
+        self.__dict__.update(values)
+        self._begin()
 
     @abstractmethod
+    def judge(self, cards: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """Return the points he expects on `cards`, rows (filled, basic_total, armed) (C, 3), none of them full; (C,).
+
+        He is asked once about every card, and about one for all whose Basic Section is full but for its total.
+        """
+
     def values(self, cards: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        """Return the points he expects on `cards`, rows (filled, basic_total, armed) (C, 3); (C,), 0 for full ones."""
+        """Return the points he expects on `cards`, (C,); 0 on full ones."""
+        is_full = cards[:, 0] == ALL_BOXES
+        places = np.where(is_full, 0, self._numbers.places(cards))
+        unknown = np.flatnonzero(np.isnan(self._known[places]) & ~is_full)
+        if unknown.size:
+            new, firsts = np.unique(places[unknown], return_index=True)
+            self._known[new] = self.judge(cards[unknown[firsts]])
+        return np.where(is_full, 0.0, self._known[places])
 
     def write_worths(self, cards: npt.NDArray[np.int64], worths: npt.NDArray[np.float64]) -> None:
         """Write what filling each box with each roll is worth on each of `cards`; see turn.action_values."""
@@ -68,13 +97,12 @@ class CardValue(CardPlayer):
     def __init__(self, policy: Policy) -> None:
         super().__init__(policy.provenance.rules)
         self._network = policy.network
-        self._num_inputs = policy.network.sizes[0]
 
-    def values(self, cards: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    def judge(self, cards: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """Return the points that the network expects on `cards`, (C,)."""
-        seen = np.empty((len(cards), self._num_inputs), np.float32)
+        seen = np.empty((len(cards), self._network.sizes[0]), np.float32)
         observe_cards(self._tables, cards, seen)
-        return np.where(cards[:, 0] == ALL_BOXES, 0.0, self._network(seen)[:, 0])
+        return self._network(seen)[:, 0]
 
 
 @compiled
