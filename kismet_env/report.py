@@ -64,6 +64,7 @@ figure { margin: 1rem 0 0; background: var(--card); border: 1px solid var(--line
 .dice { display: inline-block; white-space: nowrap; line-height: 0; vertical-align: middle; }
 .dice svg { width: 26px; height: 26px; margin-right: 3px; }
 .dice svg.kept { outline: 2px solid var(--gold); outline-offset: 1px; border-radius: 5px; margin: 0 5px 0 2px; }
+.moves td:first-child { white-space: nowrap; }
 .turn th { background: var(--band); font-size: .9rem; padding: .5rem .6rem; }
 .turn .soft { font-weight: 400; margin-left: .6rem; }
 .bad { color: var(--bad); font-weight: 600; } .good { color: var(--good); } .down { color: var(--bad); }
@@ -71,7 +72,7 @@ figure { margin: 1rem 0 0; background: var(--card); border: 1px solid var(--line
 .zero { color: var(--gold); font-size: .9rem; }
 .worst { padding-left: 1.4rem; } .worst li { margin: .45rem 0; }
 a { color: var(--accent); }
-.cards { display: flex; flex-wrap: wrap; gap: 0 2.5rem; } .cards table { flex: 1 1 18rem; width: auto; }
+.cards { display: flex; flex-wrap: wrap; gap: 0 2.5rem; } .cards .scroll { flex: 1 1 18rem; max-width: 100%; }
 .worth { color: var(--soft); font-weight: 400; font-size: .82rem; margin-left: .5rem; }
 @media (max-width: 640px) {
   main { padding: 1.3rem 1rem 3rem; } h1 { font-size: 1.4rem; }
@@ -91,7 +92,7 @@ a { color: var(--accent); }
 @media print { :root { color-scheme: light; --paper: #fff; --card: #fff; --ink: #000; --soft: #444; --line: #bbb;
   --accent: #1b5e4b; --bad: #b3261e; --good: #1c6b3c; --gold: #a86c00; --band: #eee; --p0: #1b5e4b; --p1: #b4471f;
   --p2: #3b55a5; --p3: #8a3a86; --p4: #7a6a00; --p5: #5b5f63; }
-  body { font-size: 10.5pt; } main { max-width: none; padding: 0; } tr, figure, li { break-inside: avoid; }
+  body { font-size: 10.5pt; } .dice svg { width: 20px; height: 20px; } main { max-width: none; padding: 0; } tr, figure, li { break-inside: avoid; }
   h2 { break-after: avoid; } .turn { break-after: avoid; } thead { display: table-header-group; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
 """
@@ -99,8 +100,8 @@ a { color: var(--accent); }
 
 def report(game: Game, judged: Sequence[Judged], sums: Sequence[Sums]) -> str:
     """Return the page about a `game` that was analysed (see `kismet_env.analysis.analyse`)."""
-    is_match = len(game.players) > 1
-    title = f"Kismet: {' against '.join(game.players)}" if is_match else f"Kismet: a game of {game.players[0]}"
+    *others, last = game.players
+    title = f"Kismet: {', '.join(others)} and {last}" if others else f"Kismet: a game of {last}"
     body = "\n".join(
         [
             _head(game, title),
@@ -146,7 +147,7 @@ def _sums(game: Game, sums: Sequence[Sums]) -> str:
     headings = ["start", "luck", "regret", *["forced zeros"] * forced, "score" if game.over else "expected"]
     rows = []
     for name, each in zip(game.players, sums, strict=True):
-        cells = [f"{each.start:.1f}", _signed(each.luck), f'<span class="bad">{_MINUS}{each.regret:.1f}</span>']
+        cells = [f"{each.start:.1f}", _signed(each.luck), f'<span class="bad">{_lost(each.regret)}</span>']
         if forced:
             cells.append(_signed(-each.zeros))
         numbers = "".join(f'<td class="number">{cell}</td>' for cell in cells)
@@ -156,8 +157,11 @@ def _sums(game: Game, sums: Sequence[Sums]) -> str:
     head = "".join(f'<th scope="col" class="number">{heading}</th>' for heading in headings)
     explained = (
         "Start is the mean of perfect play; luck is what the dice brought beyond what was to be expected; regret is "
-        "what decisions gave away. Together they are the score."
+        "what decisions gave away. "
     )
+    if forced:
+        explained += "Forced zeros are what the second Kismets of others cost. "
+    explained += "Together they are the score." if game.over else "Together they are what is expected now."
     return (
         f'<section><h2>Where the points come from</h2><p class="soft">{explained}</p><div class="scroll">'
         f'<table class="sums"><thead><tr><th scope="col">player</th>{head}</tr></thead><tbody>{"".join(rows)}</tbody>'
@@ -166,8 +170,16 @@ def _sums(game: Game, sums: Sequence[Sums]) -> str:
 
 
 def _signed(points: float) -> str:
+    """Return points that were won or lost."""
+    shown = f"{points:+.1f}"
+    if shown in ("+0.0", "-0.0"):
+        return "0.0"
     kind = "good" if points > 0 else "down"
-    return f'<span class="{kind}">{points:+.1f}</span>'.replace("-", _MINUS)
+    return f'<span class="{kind}">{shown.replace("-", _MINUS)}</span>'
+
+
+def _lost(points: float) -> str:
+    return f"{_MINUS}{points:.1f}" if f"{points:.1f}" != "0.0" else "0.0"
 
 
 def _graph(game: Game, judged: Sequence[Judged], sums: Sequence[Sums]) -> str:
@@ -355,8 +367,8 @@ def _cards(game: Game) -> str:
             row(box.title, worth_of(box, game.rules), [column.card.get(box, "") for column in columns]) for box in boxes
         ]
         return (
-            f'<table class="score"><thead><tr><th scope="col">{title}</th>{head}</tr></thead>'
-            f"<tbody>{''.join(rows + sums)}</tbody></table>"
+            f'<div class="scroll"><table class="score"><thead><tr><th scope="col">{title}</th>{head}</tr></thead>'
+            f"<tbody>{''.join(rows + sums)}</tbody></table></div>"
         )
 
     bonuses = ["" if column.bonus is None else column.bonus for column in columns]

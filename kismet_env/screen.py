@@ -187,16 +187,21 @@ def card_table(position: Mapping[str, Any], rules: Rules, players: Sequence[str]
     return table
 
 
-def sums_table(sums: Sequence[Sums], players: Sequence[str]) -> Table:
-    """Return where the scores come from."""
+def sums_table(sums: Sequence[Sums], players: Sequence[str], *, over: bool) -> Table:
+    """Return where the scores come from or, in a game that is not `over`, what is expected of them."""
     forced = any(each.zeros for each in sums)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("player")
-    for heading in ("start", "luck", "regret", *["forced zeros"] * forced, "score"):
+    for heading in ("start", "luck", "regret", *["forced zeros"] * forced, "score" if over else "expected"):
         table.add_column(heading, justify="right")
     for name, each in zip(players, sums, strict=True):
-        zeros = [f"{-each.zeros:+.1f}"] * forced
+        zeros = [f"{0.0 - round(each.zeros, 1):.1f}"] * forced
         table.add_row(
-            name, f"{each.start:.1f}", f"{each.luck:+.1f}", f"{-each.regret:.1f}", *zeros, f"{each.expected:.1f}"
+            name,
+            f"{each.start:.1f}",
+            f"{each.luck:+.1f}",
+            f"{0.0 - round(each.regret, 1):.1f}",
+            *zeros,
+            f"{each.expected:.1f}",
         )
     return table

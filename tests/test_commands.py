@@ -137,7 +137,7 @@ def test_the_page_says_everything_and_needs_nothing_else() -> None:
     assert "prefers-color-scheme: dark" in words
     assert "@media print" in words
     assert page.tags.count("h1") == 1
-    assert "<Ann> against Bo" in words
+    assert "<Ann> and Bo" in words
     assert "Bo: 0 in Aces" in words
     assert "20 in Yarborough" in words
     labels = [value for name, value in page.attributes if name == "aria-label" and value.startswith("dice ")]

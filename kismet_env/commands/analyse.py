@@ -41,7 +41,7 @@ def main(config: Config) -> None:
     for one in judged:
         console.print(line_of(one, game.players), soft_wrap=True)
     console.print()
-    console.print(sums_table(sums, game.players))
+    console.print(sums_table(sums, game.players, over=game.over))
     if config.html is not None:
         with refusing():
             write_whole(config.html, report(game, judged, sums))

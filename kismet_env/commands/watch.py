@@ -126,7 +126,7 @@ def _play(game: Game, analyst: Analyst, players: Sequence[Player], config: Confi
                 past.append(short_line_of(judged, config.players))
             live.update(game_screen(game.position(), game.rules, config.players, past=past), refresh=True)
     console.print()
-    console.print(sums_table(analyst.sums(), config.players))
+    console.print(sums_table(analyst.sums(), config.players, over=game.over))
 
 
 def _judged(game: Game, analyst: Analyst, players: Sequence[Player]) -> Judged:
