@@ -92,7 +92,8 @@ a { color: var(--accent); }
 @media print { :root { color-scheme: light; --paper: #fff; --card: #fff; --ink: #000; --soft: #444; --line: #bbb;
   --accent: #1b5e4b; --bad: #b3261e; --good: #1c6b3c; --gold: #a86c00; --band: #eee; --p0: #1b5e4b; --p1: #b4471f;
   --p2: #3b55a5; --p3: #8a3a86; --p4: #7a6a00; --p5: #5b5f63; }
-  body { font-size: 10.5pt; } .dice svg { width: 20px; height: 20px; } main { max-width: none; padding: 0; } tr, figure, li { break-inside: avoid; }
+  body { font-size: 10.5pt; } .dice svg { width: 20px; height: 20px; }
+  main { max-width: none; padding: 0; } tr, figure, li { break-inside: avoid; }
   h2 { break-after: avoid; } .turn { break-after: avoid; } thead { display: table-header-group; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
 """
