@@ -30,6 +30,7 @@ ROOT = Path(__file__).parent.parent
         pytest.param(
             "off_policy.py 1000", ("scipy",), r"^exact value of boltzmann:1\.5: 2\d\d\.\d$", marks=pytest.mark.slow
         ),
+        pytest.param("gymnasium_tools.py", (), r"^two processes: \[\d+, \d+\] points", marks=pytest.mark.slow),
         ("own_bot.py", (), r"^Collector wins \d+\.\d% of its games and ties \d+\.\d%$"),
         ("pettingzoo_loop.py", ("pettingzoo",), r"^player_2 has \d+ points$"),
         ("tabular_q_learning.py 300", (), r"^best play: 10\.46 points, .*, 9\d\.\d%$"),
@@ -38,6 +39,12 @@ ROOT = Path(__file__).parent.parent
             "selfplay_maskable_ppo.py 64",
             ("sb3_contrib",),
             r"^generation 4: mean result [+-]\d\.\d\d in the last 100 games$",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "without_masks.py 20000",
+            ("stable_baselines3",),
+            r"^PPO: mean return -?\d+\.\d of the last 100 games, .* of all actions were illegal$",
             marks=pytest.mark.slow,
         ),
     ],
