@@ -205,7 +205,7 @@ def test_a_quick_look_knows_no_optimum_and_solves_nothing(
 def test_contests_print_tables_of_80_columns_and_write_report_and_map(
     seats: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    names = ["turn_greedy", "optimal", "epsilon:0.1"]
+    names = ["turn_greedy", "optimal", "win_probability"]
     argv = ["--versus", *names, "--seats", str(seats), "--games", "31", "--json", "report.json", "--plots", "plots"]
     monkeypatch.setattr(evaluate, "late_cards", lambda optimum, report: None)
     monkeypatch.setattr(evaluate, "endgame_of", lambda rules, report: None)
