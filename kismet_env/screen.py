@@ -36,6 +36,7 @@ def game_screen(
     move: Move | None = None,
     verdict: Verdict | None = None,
     past: Sequence[Text] = (),
+    hint: str = "",
 ) -> RenderableType:
     """Return a game as it stands: dice, what the decision is worth, the action, the past, and the cards beside.
 
@@ -48,6 +49,7 @@ def game_screen(
         move: the action taken, if one is taken already.
         verdict: what it meant.
         past: what has happened, a line each; the last ones are shown.
+        hint: what the user may do.
     """
     contents = contents_of(position, rules)
     parts: list[RenderableType] = []
@@ -65,7 +67,7 @@ def game_screen(
     grid.add_column(width=_LEFT)
     grid.add_column()
     grid.add_row(Group(*parts), card_table(position, rules, players))
-    return Panel(grid, title="[bold]Kismet", border_style="dim", padding=(0, 1), expand=False)
+    return Panel(grid, title="[bold]Kismet", subtitle=hint or None, border_style="dim", padding=(0, 1), expand=False)
 
 
 def dice_lines(dice: Sequence[int], kept: Sequence[int] = ()) -> Text:

@@ -110,7 +110,18 @@ def python(code: str, **environment: str) -> str:
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
     # scipy.stats for scipy: numba itself asks the bare scipy for its version
-    heavy = {"torch", "scipy.stats", "matplotlib", "stable_baselines3", "sb3_contrib", "pettingzoo", "rich", "tyro"}
+    heavy = {
+        "torch",
+        "scipy.stats",
+        "matplotlib",
+        "stable_baselines3",
+        "sb3_contrib",
+        "pettingzoo",
+        "rich",
+        "tyro",
+        "PIL",
+        "pygame",
+    }
     loaded = set(python("import sys, kismet_env; print(*sys.modules)").split())
     assert "kismet_env" in loaded
     assert not heavy & loaded

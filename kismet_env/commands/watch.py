@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
+import numpy.typing as npt
 import tyro
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
 from kismet_env.analysis import Analyst, Judged
 from kismet_env.bots import Player, make
-from kismet_env.command_line import Refusal, check_writable, refusing, write_whole
+from kismet_env.command_line import Refusal, check_writable, progress_bar, refusing, write_whole
 from kismet_env.evaluation import EVALUATION_DICE, game_keys
 from kismet_env.record import Game
 from kismet_env.rules import Rules
@@ -24,8 +27,7 @@ from kismet_env.screen import game_screen, line_of, short_line_of, sums_table
 from kismet_env.solver import solve
 
 _EXAMPLE = "python -m kismet_env watch turn_greedy"
-_SECONDS_A_PICTURE = 1.5
-_FPS = 10
+_FPS, _FRAMES_A_PICTURE = 4, 6
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Config:
     pause: float = 1.0
     """Seconds between two actions; only in a terminal."""
     step: tyro.conf.FlagCreatePairsOff[bool] = False
-    """Wait for Enter instead."""
+    """Wait for Enter instead, before and after every action."""
     record: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """Where to write the game (docs/records.md); `analyse` and every version of this package replay it."""
     video: Annotated[Path | None, tyro.conf.arg(metavar="FILE.mp4")] = None
@@ -87,9 +89,9 @@ def _checked(config: Config) -> list[Player]:
         if config.video.suffix != ".mp4":
             raise ValueError(f"--video {config.video} does not end in .mp4")
         try:
-            import_module("moviepy")
+            import_module("imageio_ffmpeg")
         except ImportError:
-            raise ValueError("--video needs moviepy: pip install 'kismet-env[render]'") from None
+            raise ValueError("--video needs imageio-ffmpeg: pip install 'kismet-env[render]'") from None
     made = {name: make(name, config.rules, trust=config.trust) for name in config.players}
     return [made[name] for name in config.players]
 
@@ -97,36 +99,46 @@ def _checked(config: Config) -> list[Player]:
 def _play(game: Game, analyst: Analyst, players: Sequence[Player], config: Config) -> None:
     """Play the game to its end, on a screen or, where there is no terminal, line by line."""
     console = Console()
-    past: list[Text] = []
-    kept: tuple[int, ...] = ()
-    if not console.is_terminal:
+    if console.is_terminal:
+        _play_on_screen(console, game, analyst, players, config)
+    else:
         while not game.over:
             console.print(line_of(_judged(game, analyst, players), config.players), soft_wrap=True)
-    else:
-        with Live(console=console, auto_refresh=False, vertical_overflow="visible") as live:
+    console.print()
+    console.print(sums_table(analyst.sums(), config.players, over=game.over))
+
+
+def _play_on_screen(console: Console, game: Game, analyst: Analyst, players: Sequence[Player], config: Config) -> None:
+    """Show every decision before and after the action; what was shown last stays in the terminal."""
+    past: list[Text] = []
+    kept: tuple[int, ...] = ()
+    shown: RenderableType = ""
+    try:
+        with Live(console=console, auto_refresh=False, screen=True) as live:
             while not game.over:
                 judged = _judged(game, analyst, players)
                 move, outlook, verdict = judged
-                for shown in ((None, None), (move, verdict)):
-                    live.update(
-                        game_screen(
-                            move.before,
-                            game.rules,
-                            config.players,
-                            kept=kept,
-                            outlook=outlook,
-                            move=shown[0],
-                            verdict=shown[1],
-                            past=past,
-                        ),
-                        refresh=True,
-                    )
-                    _wait(config, console, last=shown[0] is not None)
+                hint = "Enter: on, Ctrl-C: stop" if config.step else ""
+                show = partial(game_screen, move.before, game.rules, config.players, hint=hint)
+                decision = partial(show, kept=kept, outlook=outlook)
+                shown = decision(past=past)
+                live.update(shown, refresh=True)
+                _wait(config)
+                shown = decision(past=past, move=move, verdict=verdict)
+                live.update(shown, refresh=True)
+                _wait(config)
                 kept = move.kept or ()
                 past.append(short_line_of(judged, config.players))
-            live.update(game_screen(game.position(), game.rules, config.players, past=past), refresh=True)
-    console.print()
-    console.print(sums_table(analyst.sums(), config.players, over=game.over))
+            shown = game_screen(game.position(), game.rules, config.players, past=past)
+    finally:
+        console.print(shown)
+
+
+def _wait(config: Config) -> None:
+    if config.step:
+        input()
+    else:
+        time.sleep(config.pause / 2)
 
 
 def _judged(game: Game, analyst: Analyst, players: Sequence[Player]) -> Judged:
@@ -142,22 +154,28 @@ def _judged(game: Game, analyst: Analyst, players: Sequence[Player]) -> Judged:
     return Judged(move, outlook, analyst.judge(move))
 
 
-def _wait(config: Config, console: Console, *, last: bool) -> None:
-    if not config.step:
-        time.sleep(config.pause / 2)
-    elif last:
-        console.input("[dim]Enter: on, Ctrl-C: stop [/]")
-
-
 def write_video(game: Game, path: Path) -> None:
-    """Write a video of all positions of a game; OSError where it cannot be written."""
-    from moviepy import ImageSequenceClip
+    """Write a video of all positions of a game, a whole file or none; OSError where it cannot be written."""
+    from imageio_ffmpeg import write_frames
 
-    from kismet_env.render.picture import picture
+    from kismet_env.render.picture import HEIGHT, WIDTH, picture
 
-    frames = [picture(game.beginning, game.rules, names=game.players)]
-    for move in game.moves:
-        frames.append(picture(move.after, game.rules, names=game.players, last=move.told(game.players, game.rules)))
-    clip = ImageSequenceClip(frames, durations=[_SECONDS_A_PICTURE] * len(frames))
+    draw = partial(picture, rules=game.rules, names=game.players)
     path.parent.mkdir(parents=True, exist_ok=True)
-    clip.write_videofile(str(path), fps=_FPS, logger=None, audio=False)
+    beside = path.with_name(f".{path.stem}.part.mp4")
+    try:
+        writer = write_frames(str(beside), (WIDTH, HEIGHT), fps=_FPS, macro_block_size=2)
+        writer.send(None)
+        _send(writer, draw(game.beginning))
+        with progress_bar() as bar:
+            for move in bar.track(game.moves, description="video"):
+                _send(writer, draw(move.after, last=move.told(game.players, game.rules)))
+        writer.close()
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _send(writer: Generator[None, npt.NDArray[np.uint8], None], frame: npt.NDArray[np.uint8]) -> None:
+    for _ in range(_FRAMES_A_PICTURE):
+        writer.send(frame)
