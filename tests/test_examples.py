@@ -31,6 +31,7 @@ ROOT = Path(__file__).parent.parent
             "off_policy.py 1000", ("scipy",), r"^exact value of boltzmann:1\.5: 2\d\d\.\d$", marks=pytest.mark.slow
         ),
         pytest.param("gymnasium_tools.py", (), r"^two processes: \[\d+, \d+\] points", marks=pytest.mark.slow),
+        ("mcts.py 2 20 2", (), r"^20 simulations: regret \d+\.\d\d points a game, mean of 2 games$"),
         ("own_bot.py", (), r"^Collector wins \d+\.\d% of its games and ties \d+\.\d%$"),
         ("pettingzoo_loop.py", ("pettingzoo",), r"^player_2 has \d+ points$"),
         ("tabular_q_learning.py 300", (), r"^best play: 10\.46 points, .*, 9\d\.\d%$"),
