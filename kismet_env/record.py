@@ -291,8 +291,8 @@ def _check_fields(record: Any) -> None:
     for name in record:
         if name not in _FIELDS:
             raise ValueError(f"record: unknown field {name!r}; fields are {', '.join(_FIELDS)}")
-    for name, kind in (("players", list), ("rules", Mapping), ("actions", list)):
-        if not isinstance(record.get(name), kind):
+    for name, kind in (("players", list), ("rules", Mapping), ("actions", list), ("start", Mapping)):
+        if not isinstance(record.get(name), kind) and not (name == "start" and record.get(name) is None):
             raise ValueError(f"record: {name} {record.get(name)!r} is not a {'list' if kind is list else 'mapping'}")
 
 

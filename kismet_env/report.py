@@ -10,8 +10,8 @@ from kismet_env.analysis import MISTAKE, NO_LOSS, Judged, Sums
 from kismet_env.engine import ROLLS_PER_TURN
 from kismet_env.record import Game
 from kismet_env.render.palette import IVORY, PIP_OF_FACE, hex_of
-from kismet_env.render.sheet import contents_of, tiers_of, worth_of
-from kismet_env.rules import BASIC_BOXES, KISMET_BOXES, Box, Rules
+from kismet_env.render.sheet import contents_of, name_of_rules, tiers_of, worth_of
+from kismet_env.rules import BASIC_BOXES, KISMET_BOXES, Box
 
 _WORST = 5  # decisions that are listed by themselves
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 760, 320, 48, 10, 14, 32  # of the graph
@@ -127,20 +127,11 @@ def _head(game: Game, title: str) -> str:
         totals = f"{game.totals[0]} points"
     state = "" if game.over else " The game is not finished."
     key = "dice of a real table" if game.key is None else f"key <code>{game.key:016x}</code>"
+    about = f"{len(game.moves)} decisions, {key}, {escape(name_of_rules(game.rules))}."
     return (
         f"<header><h1>{escape(title)}</h1><p><strong>{escape(totals)}</strong>.{state} "
-        f'<span class="soft">{len(game.moves)} decisions, {key}, {escape(_described(game.rules))}.</span></p></header>'
+        f'<span class="soft">{about}</span></p></header>'
     )
-
-
-def _described(rules: Rules) -> str:
-    standard = Rules()
-    changed = [
-        f"{name} {getattr(rules, name)}"
-        for name in rules.__dataclass_fields__
-        if getattr(rules, name) != getattr(standard, name)
-    ]
-    return "rules: " + ", ".join(changed) if changed else "standard rules"
 
 
 def _sums(game: Game, sums: Sequence[Sums]) -> str:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from kismet_env.rules import SUITE, Rules
+from kismet_env.render.sheet import name_of_rules
+from kismet_env.rules import Rules
 
 
 def show(report: dict[str, Any], rules: Rules) -> None:
     """Print the report on players of the solitaire game."""
     console = Console()
-    title = f"{report['games']:,} game{'s' * (report['games'] > 1)} of seed {report['seed']}, {_describe(rules)}"
+    title = f"{report['games']:,} game{'s' * (report['games'] > 1)} of seed {report['seed']}, {name_of_rules(rules)}"
     if report["optimum"]["mean"] is None:
         console.print(_scores(title, report["agents"], means=True))
     else:
@@ -85,7 +85,7 @@ def show_contests(report: dict[str, Any], rules: Rules) -> None:
     """Print the report on contests and the ratings that come of them."""
     console = Console()
     games = f"{report['games']:,} games each, {report['deals']:,} deals of seed {report['seed']}"
-    console.print(_contests(f"{games}, {_describe(rules)}", report["matches"]))
+    console.print(_contests(f"{games}, {name_of_rules(rules)}", report["matches"]))
     if report["ratings"]:
         console.print(_ratings(report["ratings"]))
 
@@ -182,16 +182,3 @@ def _table(
 def _with_reach(mean: float, interval: tuple[float, float] | None, *, digits: int = 1) -> str:
     reach = "" if interval is None else f" ± {(interval[1] - interval[0]) / 2:.{digits}f}"
     return f"{mean:.{digits}f}{reach}"
-
-
-def _describe(rules: Rules) -> str:
-    """Return the name of `rules`, or in what they differ from the standard game."""
-    for name, named in SUITE.items():
-        if rules == named:
-            return f"rules {name}"
-    changed = [
-        f"{each.name} {getattr(rules, each.name)}"
-        for each in fields(Rules)
-        if getattr(rules, each.name) != each.default
-    ]
-    return ", ".join(changed) or "standard rules"

@@ -102,6 +102,7 @@ def set_(number: int, **fields: Any) -> Any:
         (wrong(lambda record: record.update(record=2)), "this is a record of version 2; version 1 can be read"),
         (wrong(lambda record: record.update(colour=2)), "record: unknown field 'colour'; fields are record, "),
         (wrong(lambda record: record.update(key=7)), "record: key 7 is not a text of 16 hexadecimal digits"),
+        (wrong(lambda record: record.update(start=7), key=False), "record: start 7 is not a mapping"),
         (wrong(lambda record: record.update(totals=[1])), r"record: totals are \[\d+\] after the last action, not"),
         (wrong(set_(4, does="fill Kismet", action=224, points=0)), "action 4 of .*: fill Kismet is not legal with"),
         (wrong(set_(2, does="keep 7")), "action 2 of .*: does 'keep 7' is no action; actions read like"),

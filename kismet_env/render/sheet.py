@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 from kismet_env.dice import COLOR_OF_FACE, COLORS, roll_index
 from kismet_env.engine import ROLLS_PER_TURN
 from kismet_env.position import is_armed
-from kismet_env.rules import BASIC_BOXES, KISMET_BOXES, NUM_BOXES, Box, Rules, basic_bonus
+from kismet_env.rules import BASIC_BOXES, KISMET_BOXES, NUM_BOXES, SUITE, Box, Rules, basic_bonus
 from kismet_env.tables import box_points
 
 _LABEL_WIDTH, _COLUMN_WIDTH = 36, 11
@@ -55,6 +56,19 @@ def _column(card: dict[Box, int], rules: Rules) -> Column:
 def tiers_of(rules: Rules, separator: str = ", ") -> str:
     """Return the tiers of the Basic bonus in the words of the sheet: "63: 35, 71: 55, 78: 75", or "none"."""
     return separator.join(f"{total}: {bonus}" for total, bonus in rules.bonus_tiers) or "none"
+
+
+def name_of_rules(rules: Rules) -> str:
+    """Return the name of `rules`, or in what they differ from the standard game."""
+    for name, named in SUITE.items():
+        if rules == named:
+            return f"rules {name}"
+    changed = [
+        f"{each.name} {getattr(rules, each.name)}"
+        for each in fields(Rules)
+        if getattr(rules, each.name) != each.default
+    ]
+    return ", ".join(changed) or "standard rules"
 
 
 def sheet(position: Mapping[str, Any], rules: Rules) -> str:
