@@ -12,9 +12,10 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 TORCH := $(VENV)/torch.stamp
 INSTALLED := $(VENV)/installed.stamp
+DOCS := $(VENV)/docs.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow lint format pictures bench clean
+.PHONY: help install demo test test-slow lint format pictures bench docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,8 +50,11 @@ pictures: $(INSTALLED) ## make the pictures of the README; RUN=FOLDER has the le
 bench: $(INSTALLED) ## run the benchmarks one after the other
 	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
 
+docs: $(DOCS) ## build the documentation site into site/; a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 clean: ## remove .venv, builds and caches; runs/ stays
-	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist build site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/pip:
@@ -66,4 +70,8 @@ $(TORCH): constraints.txt | $(BIN)/pip
 
 $(INSTALLED): pyproject.toml constraints.txt $(TORCH)
 	$(PIP) install -e ".[train,multiplayer,render,dev]" -c constraints.txt
+	touch $@
+
+$(DOCS): $(INSTALLED)
+	$(PIP) install -e ".[docs]" -c constraints.txt
 	touch $@
