@@ -156,10 +156,10 @@ def _play_part(players: Sequence[Player], rules: Rules, domain: int, seed: int, 
         shares=by_player(winners / winners.sum(1, keepdims=True)),
         totals=by_player(totals),
         second_kismets=by_player(second_kismets),
-        luck=by_player(watcher.luck) if watcher else None,
-        regret=by_player(watcher.regret) if watcher else None,
-        forced=by_player(watcher.forced) if watcher else None,
-        errors=by_player(watcher.errors) if watcher and count == 2 else None,
+        luck=by_player(watcher.turns.luck) if watcher else None,
+        regret=by_player(watcher.turns.regret) if watcher else None,
+        forced=by_player(watcher.turns.forced) if watcher else None,
+        errors=by_player(watcher.turns.errors) if watcher and count == 2 else None,
     )
 
 
@@ -204,29 +204,9 @@ class _Watcher:
         by_seat = (np.zeros((games, count)) for _ in range(5))
         by_kind = (games, 2, ROLLS_PER_TURN)
         values = np.empty((*by_kind, NUM_ROLLS)), np.empty((*by_kind, NUM_REROLL_KEEPS))
-        self._turns = _Turns._make([*values, *by_seat, np.zeros(games, np.bool_)])
+        self.turns = _Turns._make([*values, *by_seat, np.zeros(games, np.bool_)])
         self._batch, self._judge = batch, judge_of(batch.rules)
         self._open(batch.all_rows)
-
-    @property
-    def luck(self) -> npt.NDArray[np.float64]:
-        """Luck by seat, (games, P); see Contest."""
-        return self._turns.luck
-
-    @property
-    def regret(self) -> npt.NDArray[np.float64]:
-        """Regret by seat, (games, P); see Contest."""
-        return self._turns.regret
-
-    @property
-    def forced(self) -> npt.NDArray[np.float64]:
-        """What forced zeros have cost by seat, (games, P); see Contest."""
-        return self._turns.forced
-
-    @property
-    def errors(self) -> npt.NDArray[np.float64]:
-        """What was given away in the endgame by seat, (games, P); see Contest."""
-        return self._turns.errors
 
     def note(self, rows: npt.NDArray[np.int64]) -> None:
         """Remember the games of `rows` as they are before a step."""
@@ -236,11 +216,11 @@ class _Watcher:
     def watch(self, rows: npt.NDArray[np.int64], actions: npt.NDArray[np.int64]) -> None:
         """Measure the step from there that `actions`, all of them legal, have led to."""
         games, cards = self._batch.state
-        _watch(self._judge, *self._before, games, cards, rows, actions, self._turns)
+        _watch(self._judge, *self._before, games, cards, rows, actions, self.turns)
         self._open(rows[(actions >= NUM_REROLL_KEEPS) & ~games["over"][rows]])
 
     def _open(self, rows: npt.NDArray[np.int64]) -> None:
-        _open_turns(self._batch.tables, self._judge, *self._batch.state, rows, self._turns)
+        _open_turns(self._batch.tables, self._judge, *self._batch.state, rows, self.turns)
 
 
 @compiled

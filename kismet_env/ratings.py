@@ -3,7 +3,8 @@
 A player of strength w wins against one of strength v with chance w / (w + v); of several at a table each has the
 chance that his strength has among theirs. Ratings are 400 log10 of strength, so that 400 points are odds of ten to
 one. Strengths are those under which the win rates of all tables are most likely (`choix`, Maystre and Grossglauser
-2015), with half a win of everybody against everybody else on top: whoever has never won has a rating too.
+2015), with half a win of everybody against everybody else on top: whoever has never won has a rating too, but it is
+that of the half win, and its interval means nothing.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ _RESAMPLES, _RESAMPLES_AT_ONCE = 1_000, 50
 def rate(contests: Mapping[tuple[str, ...], Contest]) -> dict[str, Any] | None:
     """Return the ratings of all players in `contests` on the same deals, by the names of their players; for JSON.
 
-    They rest on win rates without luck where these are known. Intervals (95 %) are those of a bootstrap over deals, the
-    same ones for all tables at a time, since they share their dice; None for one deal. The cross table has the win
-    rate of every player against every other: of the games that one of the two has won. Returns None for a single name.
+    They rest on win rates without luck where these are known and less spread than the plain ones. Intervals (95 %) are
+    those of a bootstrap over deals, the same ones for all tables at a time, since they share their dice; None for one
+    deal. The cross table has the win rate of every player against every other: of the games that one of the two has
+    won. Returns None for a single name.
     """
     names = list(dict.fromkeys(name for table in contests for name in table))
     if len(names) < 2:
@@ -67,9 +69,9 @@ def rate(contests: Mapping[tuple[str, ...], Contest]) -> dict[str, Any] | None:
 
 
 def _rates(contest: Contest) -> npt.NDArray[np.float64]:
-    """Return what each player has of the wins of each deal, (D, P)."""
-    shares = contest.shares if contest.adjusted is None else contest.adjusted
-    return np.asarray(shares.mean(1))
+    """Return what each player has of the wins of each deal, (D, P): without luck, where that is less spread."""
+    rates = [shares.mean(1) for shares in (contest.shares, contest.adjusted) if shares is not None]
+    return min(rates, key=lambda each: float(each.var(0).sum()))
 
 
 def _wins(

@@ -94,7 +94,7 @@ def _contests(title: str, matches: list[dict[str, Any]]) -> Table:
     """Return what the contests say of their players."""
     watched = matches[0]["players"][0]["luck_adjusted_win_rate"] is not None
     truth = ("without luck", "points", "regret", "forced") if watched else ("points",)
-    table = _table(title, ("player", "wins %", *truth, "2nd K.", "ties"), num_names=1)
+    table = _table(title, ("player", "wins %", *truth, "2nd K", "ties"), num_names=1)
     for match in matches:
         for player in match["players"]:
             luck_adjusted = _percent(player["luck_adjusted_win_rate"], player["luck_adjusted_ci95"], digits=2)

@@ -86,17 +86,27 @@ def judge_of(rules: Rules) -> Judge:
         _, first, kind = np.unique(does[:, box], axis=0, return_index=True, return_inverse=True)
         same[box] = first[kind.reshape(-1)]
     nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
+    row_of, late = late_cards(optimum)
+    endgame = endgame_of(rules)
     return Judge(
         numbers.starts,
         numbers.ranks,
         optimum.values,
         ((sds.codes * sds.step) ** 2).astype(np.float32),
-        *late_cards(optimum),
+        row_of,
+        _read_only(late),
         same,
         nodes,
         weights / weights.sum(),
-        endgame_of(rules),
+        endgame._replace(both=_read_only(endgame.both)),
     )
+
+
+def _read_only(array: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Return `array` as it comes from the cache: kernels are compiled anew for arrays that can be written to."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 @compiled
