@@ -154,7 +154,7 @@ def test_an_environment_draws_its_game_and_tells_the_last_action(env_id: str) ->
     assert pickle.dumps(env.save()) == state
     who, then = ("Player 1", "") if env_id == ID else ("learner", ";")  # then the opponent's entry follows
     assert shows(frame, f"{who}: fill Yarborough, {sum(dice)} points{then}", 17) > 0.999
-    with pytest.raises(ValueError, match="action 225 is not one of 0..224"):
+    with pytest.raises(ValueError, match="action 225 is not one of"):
         env.step(225)
     assert np.array_equal(env.render(), frame)
     copied = pickle.loads(pickle.dumps(env))
