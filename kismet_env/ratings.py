@@ -4,7 +4,7 @@ A player of strength w wins against one of strength v with chance w / (w + v); o
 chance that his strength has among theirs. Ratings are 400 log10 of strength, so that 400 points are odds of ten to
 one. Strengths are those under which the win rates of all tables are most likely (`choix`, Maystre and Grossglauser
 2015), with half a win of everybody against everybody else on top: whoever has never won has a rating too, but it is
-that of the half win, and its interval means nothing.
+that of the half win and has no interval.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def rate(contests: Mapping[tuple[str, ...], Contest]) -> dict[str, Any] | None:
 
     They rest on win rates without luck where these are known and less spread than the plain ones. Intervals (95 %) are
     those of a bootstrap over deals, the same ones for all tables at a time, since they share their dice; None for one
-    deal. The cross table has the win rate of every player against every other: of the games that one of the two has
-    won. Returns None for a single name.
+    deal, and for who has won nothing or everything. The cross table has the win rate of every player against every
+    other: of the games that one of the two has won. Returns None for a single name.
     """
     names = list(dict.fromkeys(name for table in contests for name in table))
     if len(names) < 2:
@@ -51,7 +51,10 @@ def rate(contests: Mapping[tuple[str, ...], Contest]) -> dict[str, Any] | None:
             ]
         )
         ends = np.quantile(_ratings(resampled, anchor), [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], axis=0)
-        intervals = [(float(low), float(high)) for low, high in ends.T]
+        has_both = (wins.sum(1) > 0) & (wins.sum(0) > 0)
+        intervals = [
+            (float(low), float(high)) if both else None for low, high, both in zip(*ends, has_both, strict=True)
+        ]
     ratings = _ratings(strengths, anchor)
     either = wins + wins.T
     cross = np.divide(wins, either, out=np.full_like(wins, np.nan), where=either > 0)
