@@ -73,7 +73,7 @@ class Config:
     of them as .png, for screens, and as .pdf, for papers."""
     optimum: bool = True
     """Hold every decision against the exact optimum: regret, and means or win rates without luck. The first time
-    under some rules takes one to two minutes. Without it: a quick look at the scores."""
+    under some rules takes one to two minutes, under --versus another one. Without it: a quick look at the scores."""
     exact: tyro.conf.FlagCreatePairsOff[bool] = False
     """Work out exact means and standard deviations too, one to two minutes a player: for all players but networks."""
     distribution: tyro.conf.FlagCreatePairsOff[bool] = False
