@@ -32,6 +32,7 @@ ROOT = Path(__file__).parent.parent
         ),
         pytest.param("gymnasium_tools.py", (), r"^two processes: \[\d+, \d+\] points", marks=pytest.mark.slow),
         ("mcts.py 2 20 2", (), r"^20 simulations: regret \d+\.\d\d points a game, mean of 2 games$"),
+        ("openspiel_mcts.py 2", ("pyspiel",), r"^random play: \d+ points$"),
         ("own_bot.py", (), r"^Collector wins \d+\.\d% of its games and ties \d+\.\d%$"),
         ("pettingzoo_loop.py", ("pettingzoo",), r"^player_2 has \d+ points$"),
         ("tabular_q_learning.py 300", (), r"^best play: 10\.46 points, .*, 9\d\.\d%$"),

@@ -25,7 +25,7 @@ LAYERS = """
     observation starts turn cards
     position batch
     provenance policy_file render exact
-    env vector_env kismet_v0 solver
+    env vector_env kismet_v0 open_spiel_game solver
     regret endgame late_cards
     win_chance
     bots
