@@ -27,7 +27,7 @@ from kismet_env.tables import Record
 from kismet_env.turn import allow, new_plan, plan_card, write_best_actions
 
 MOST_OPEN = 3
-"""How many open boxes such a card has at most: 42,000 cards and 44 MB under the standard rules."""
+"""How many open boxes such a card has at most: 60,858 cards and 64 MB under the standard rules."""
 NO_ROW = -1
 
 
