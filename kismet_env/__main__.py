@@ -10,6 +10,9 @@ from kismet_env.command_line import DONE, WRONG_INPUT, run
 COMMANDS = {
     "watch": "watch players play a game, with what every decision is worth",
     "analyse": "luck and regret of a recorded game, decision by decision",
+    "play": "play, alone or against players, with a coach who knows what every action is worth",
+    "advise": "the best actions in a position from a real table",
+    "quiz": "decide about positions and hear the price of every choice",
 }
 """Name and purpose; `kismet_env.commands` has a module of the same name for each, with `Config` and `main`."""
 

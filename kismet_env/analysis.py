@@ -10,7 +10,7 @@ it by forced zeros alone. For every player
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -125,6 +125,21 @@ class Analyst:
         basic = sum(card.get(box, 0) for box in BASIC_BOXES)
         armed = is_armed(card, (position.get("kismets_rolled") or [0] * (seat + 1))[seat], rules)
         return total_of(position, seat, rules) + float(self._optimum.card_value(filled, basic, armed))
+
+
+def costliest(
+    judged: Sequence[Judged], count: int, *, player: int | None = None, least: float = MISTAKE
+) -> list[tuple[int, Judged]]:
+    """Return the up to `count` decisions that cost most, and `least` at least, with their numbers from 1.
+
+    Those of one `player`, or of all.
+    """
+    costly = [
+        (number, one)
+        for number, one in enumerate(judged, 1)
+        if one.verdict.regret >= least and player in (None, one.move.player)
+    ]
+    return sorted(costly, key=lambda each: (-each[1].verdict.regret, each[0]))[:count]
 
 
 def total_of(position: Mapping[str, Any], seat: int, rules: Rules) -> int:

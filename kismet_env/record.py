@@ -21,6 +21,7 @@ import numpy as np
 
 from kismet_env.actions import actions_of
 from kismet_env.batch import MOST_PLAYERS, Batch, Step, is_whole
+from kismet_env.bots import Player
 from kismet_env.dice import KEEP_COUNTS, ROLL_COUNTS, ROLL_DICE, roll_index
 from kismet_env.observation import Decision
 from kismet_env.position import read_position, set_position
@@ -141,9 +142,10 @@ class Game:
         """Return what the player to move sees, one row: observations of form "features", masks of "keeps"."""
         return self._batch.look()
 
-    def choice_share(self) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Return the uniform number of the next decision, (1,), for players who draw lots."""
-        return self._batch.choice_shares()
+    def let(self, player: Player) -> Move:
+        """Let a player whose turn it is play; ValueError for an action that is not legal, and nothing changes."""
+        seen = self.look()
+        return self.play(int(player.act(seen.observations, seen.masks, self._batch.choice_shares())[0]))
 
     def play(self, action: int, dice: Sequence[int] | None = None) -> Move:
         """Play an action of the numbering "keeps" and return it with what it brought.

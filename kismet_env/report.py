@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from kismet_env.analysis import MISTAKE, NO_LOSS, Judged, Sums
+from kismet_env.analysis import MISTAKE, NO_LOSS, Judged, Sums, costliest
 from kismet_env.engine import ROLLS_PER_TURN
 from kismet_env.record import Game
 from kismet_env.render.palette import IVORY, PIP_OF_FACE, hex_of
@@ -237,20 +237,19 @@ def _graph(game: Game, judged: Sequence[Judged], sums: Sequence[Sums]) -> str:
 
 def _worst(game: Game, judged: Sequence[Judged]) -> str:
     """Return the decisions that cost most."""
-    costly = [(one.verdict.regret, number, one) for number, one in enumerate(judged, 1)]
-    costly = sorted((each for each in costly if each[0] >= MISTAKE), key=lambda each: (-each[0], each[1]))[:_WORST]
+    costly = costliest(judged, _WORST)
     if not costly:
         return (
             "<section><h2>The costliest decisions</h2><p>No decision cost as much as "
             f"{MISTAKE:.0f} point.</p></section>"
         )
     items = []
-    for regret, number, one in costly:
+    for number, one in costly:
         who = f"{escape(game.players[one.move.player])}, " if len(game.players) > 1 else ""
         turn = len(one.move.before["cards"][one.move.player]) + 1
         items.append(
             f'<li><a href="#d{number}">{who}turn {turn}</a>: <strong>{escape(one.move.said)}</strong> with '
-            f'{_dice(one.move.before["dice"])} cost <span class="bad">{regret:.1f}</span> points; best was '
+            f'{_dice(one.move.before["dice"])} cost <span class="bad">{one.verdict.regret:.1f}</span> points; best was '
             f"<strong>{escape(one.outlook.choices[0].text)}</strong>.</li>"
         )
     return f'<section><h2>The costliest decisions</h2><ol class="worst">{"".join(items)}</ol></section>'

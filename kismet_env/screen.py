@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from rich import box
 from rich.console import Group, RenderableType
 from rich.panel import Panel
+from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
+from kismet_env.advice import Advised
 from kismet_env.analysis import MISTAKE, NO_LOSS, Judged, Outlook, Sums, Verdict
 from kismet_env.engine import ROLLS_PER_TURN
 from kismet_env.record import Move
@@ -60,7 +62,8 @@ def game_screen(
         roll = ROLLS_PER_TURN - position["rolls_left"]
         who = f"{players[contents.mover]} · " if len(players) > 1 else ""
         parts.append(Text(f"{who}turn {turn} of {NUM_BOXES} · roll {roll} of {ROLLS_PER_TURN}", "bold"))
-        parts += [Text(), dice_lines(position["dice"], kept), _expectation(outlook), _choices(outlook, move, verdict)]
+        marked = places_of(kept, position["dice"])
+        parts += [Text(), dice_lines(position["dice"], marked), _expectation(outlook), _choices(outlook, move, verdict)]
     if past:
         parts += [Text("before", "dim"), *past[-_SHOWN_PAST:]]
     grid = Table.grid(padding=(0, 0, 0, 1))
@@ -70,23 +73,43 @@ def game_screen(
     return Panel(grid, title="[bold]Kismet", subtitle=hint or None, border_style="dim", padding=(0, 1), expand=False)
 
 
-def dice_lines(dice: Sequence[int], kept: Sequence[int] = ()) -> Text:
-    """Return dice as three lines of pips, and a line that marks those that were kept."""
-    left, text = list(kept), Text()
+def places_of(kept: Sequence[int], dice: Sequence[int]) -> tuple[int, ...]:
+    """Return where among `dice` the faces `kept` lie, from the left."""
+    left, places = list(kept), []
+    for place, face in enumerate(dice):
+        if face in left:
+            left.remove(face)
+            places.append(place)
+    return tuple(places)
+
+
+def dice_lines(
+    dice: Sequence[int], marked: Collection[int] = (), *, mark: str = "kept", numbered: bool = False
+) -> Text:
+    """Return dice as three lines of pips, and a line with a `mark` below those at the places `marked`.
+
+    `numbered`: the others have their numbers there, from 1. All that belongs to a die has its place as "die" in the
+    meta data of the style, for whoever follows a mouse.
+    """
+    text = Text()
     for row in range(3):
-        for face in dice:
+        for place, face in enumerate(dice):
             pips = " ".join(_FACES[face].split("/")[row])
-            text.append(f" {pips} ", f"{_PIPS[face - 1]} on {_IVORY}")
+            text.append(f" {pips} ", Style.parse(f"{_PIPS[face - 1]} on {_IVORY}") + _about(die=place))
             text.append("  ")
         text.right_crop(2)
         text.append("\n")
-    for face in dice:
-        is_kept = face in left
-        if is_kept:
-            left.remove(face)
-        text.append("  kept   " if is_kept else " " * 9, _GOLD)
+    for place in range(len(dice)):
+        label, style = (mark, _GOLD) if place in marked else (str(place + 1) if numbered else "", "dim")
+        text.append(f"{label:^7}", Style.parse(style) + _about(die=place))
+        text.append("  ")
     text.right_crop(2)
     return text
+
+
+def _about(**what: int) -> Style:
+    """Return a style that shows nothing and says what is drawn in it."""
+    return Style(meta=what)
 
 
 def small_dice(dice: Sequence[int]) -> Text:
@@ -157,8 +180,14 @@ def short_line_of(judged: Judged, players: Sequence[str]) -> Text:
     return text
 
 
-def card_table(position: Mapping[str, Any], rules: Rules, players: Sequence[str]) -> Table:
-    """Return the cards, a column a player; in brackets what the dice would bring to the player to move."""
+def card_table(
+    position: Mapping[str, Any], rules: Rules, players: Sequence[str], *, chosen: Box | None = None
+) -> Table:
+    """Return the cards, a column a player; in brackets what the dice would bring to the player to move.
+
+    The row of the box that is `chosen` stands out. Rows of boxes have the number of the box as "box" in the meta data
+    of their style, for whoever follows a mouse.
+    """
     contents = contents_of(position, rules)
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
     table.add_column("Basic Section", style="dim", no_wrap=True)
@@ -174,18 +203,41 @@ def card_table(position: Mapping[str, Any], rules: Rules, players: Sequence[str]
         if seat != contents.mover:
             return Text()
         points = contents.offers[filled]
+        if filled == chosen:
+            return Text(f"▸ {points}", f"bold {_GOLD}")
         return Text(f"({points})", _GOLD if points else "dim")
 
-    def add(title: str, values: Sequence[object], **options: Any) -> None:
+    def add(title: str | Text, values: Sequence[object], **options: Any) -> None:
         table.add_row(title, *(value if isinstance(value, Text) else Text(str(value)) for value in values), **options)
 
     columns = contents.columns
+
+    def add_box(each: Box, **options: Any) -> None:
+        title = Text(each.title, f"bold not dim {_GOLD}" if each == chosen else "")
+        add(title, [entry(seat, each) for seat in range(len(columns))], style=_about(box=int(each)), **options)
+
     for each in BASIC_BOXES:
-        add(each.title, [entry(seat, each) for seat in range(len(columns))])
+        add_box(each)
     add("Bonus", ["" if column.bonus is None else column.bonus for column in columns], end_section=True)
     for each in KISMET_BOXES:
-        add(each.title, [entry(seat, each) for seat in range(len(columns))], end_section=each is KISMET_BOXES[-1])
+        add_box(each, end_section=each is KISMET_BOXES[-1])
     add("Game total", [Text(str(column.total), "bold") for column in columns])
+    return table
+
+
+def advice_table(advice: Sequence[Advised], *, still: bool = False) -> Table:
+    """Return the best actions with what they are worth; `still`: in points to come, and not as final scores."""
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column("best actions", no_wrap=True)
+    table.add_column("to come" if still else "score", justify="right")
+    table.add_column("loss", justify="right")
+    to_win = advice[0].win is not None
+    if to_win:
+        table.add_column("win", justify="right")
+    for place, each in enumerate(advice):
+        loss = f"{each.loss:.2f}" if each.loss >= NO_LOSS else "-"
+        win = [] if each.win is None else [f"{each.win:.1%}"]
+        table.add_row(each.text, f"{each.score:.1f}", loss, *win, style="bold" if place == 0 else "")
     return table
 
 

@@ -95,6 +95,13 @@ class ValueSuite:
         """The exact points still to come after each action and perfect play, (N, 225); -inf where illegal."""
         return solve().action_values(*decode(self.seen.observations))
 
+    @cached_property
+    def losses(self) -> npt.NDArray[np.float64]:
+        """The points that each action gives away, (N, 225); an illegal one all that are still to come."""
+        best = self.exact_values.max(1)[:, None]
+        losses: npt.NDArray[np.float64] = np.where(self.seen.masks > 0, best - self.exact_values, best)
+        return losses
+
 
 _ARRAYS = tuple(field.name for field in fields(ValueSuite))
 _OPEN = 255  # in `ValueSuite.scorecards`
@@ -165,6 +172,20 @@ def _positions(
     return sorted(met, key=lambda position: position[0])
 
 
+def shares_of(player: Player, suite: ValueSuite) -> npt.NDArray[np.float64]:
+    """Return the probabilities with which a `player` takes each action in the positions of `suite`, (N, 225).
+
+    Those of a stochastic player; everybody else has 1 where he takes an action.
+    """
+    seen = suite.seen
+    if isinstance(player, StochasticPlayer):
+        return player.probabilities(seen.observations, seen.masks)
+    shares = np.zeros(seen.masks.shape)
+    lots = np.random.default_rng(0).random(len(shares))  # for whoever draws, and cannot say from what
+    shares[np.arange(len(shares)), player.act(seen.observations, seen.masks, lots)] = 1.0
+    return shares
+
+
 def measure(player: Player, suite: ValueSuite) -> dict[str, Any]:
     """Return what a `player` does in the positions of `suite`, held against the exact optimum; ready for JSON.
 
@@ -184,18 +205,11 @@ def measure(player: Player, suite: ValueSuite) -> dict[str, Any]:
             an error that is pure noise has a bias too.
         seconds: on the clock, the optimum not counted.
     """
-    seen, truth = suite.seen, suite.exact_values
+    seen, truth, losses = suite.seen, suite.exact_values, suite.losses
     legal = seen.masks > 0
     started = time.perf_counter()
     rows = np.arange(len(truth))
-    if isinstance(player, StochasticPlayer):
-        shares = player.probabilities(seen.observations, seen.masks)
-    else:
-        shares = np.zeros(truth.shape)
-        lots = np.random.default_rng(0).random(len(rows))  # for whoever draws, and cannot say from what
-        shares[rows, player.act(seen.observations, seen.masks, lots)] = 1.0
-    best = truth.max(1)
-    losses = np.where(legal, best[:, None] - truth, best[:, None])
+    shares = shares_of(player, suite)
     regret = (shares * losses).sum(1)
     interval = bootstrap_interval(regret)
     report: dict[str, Any] = {

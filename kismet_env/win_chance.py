@@ -28,6 +28,7 @@ from kismet_env.late_cards import NO_ROW, late_cards
 from kismet_env.rules import NUM_BOXES, Rules
 from kismet_env.solver import solve
 from kismet_env.tables import Record, Tables, box_points, tables_of
+from kismet_env.turn import action_values
 
 FILLED, BASIC_TOTAL, ARMED, TOTAL = range(4)
 """Columns of a player's card in this module: an (N, P, 4) int64 array has the cards of N games of P players."""
@@ -270,3 +271,21 @@ def turn_worths(cards: npt.NDArray[np.int64], rules: Rules) -> tuple[npt.NDArray
     chances, points_worth = np.full((2, NUM_BOXES, NUM_ROLLS), np.nan)
     _write_turn_worths(tables_of(rules), judge_of(rules), cards, chances, points_worth)
     return chances, points_worth
+
+
+def action_chances(
+    cards: npt.NDArray[np.int64], rules: Rules, *, roll: int, rolls_left: int
+) -> npt.NDArray[np.float64]:
+    """Return his share of the win after each action of the first of one game's `cards` (P, 4), who is to move: (225,).
+
+    The rest of the turn is played to win, and what comes after it is judged as in `turn_worths`. Numbering "keeps";
+    -inf where illegal.
+    """
+    chances, _ = turn_worths(cards, rules)
+
+    def write(_: npt.NDArray[np.int64], worths: npt.NDArray[np.float64]) -> None:
+        worths[0] = chances
+
+    decision = np.array([roll]), np.array([rolls_left])
+    values: npt.NDArray[np.float64] = action_values(tables_of(rules), cards[:1, :TOTAL], *decision, write)[0]
+    return values

@@ -1,5 +1,6 @@
 """The commands of `python -m kismet_env`: what they print and write, how they refuse, and the page about a game."""
 
+import io
 import re
 import shlex
 import subprocess
@@ -35,6 +36,8 @@ def test_the_example_of_every_help_runs(
 ) -> None:
     examples = [example_of(command) for command in command_line.COMMANDS]
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KISMET_DATA_DIR", str(tmp_path))
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))  # nobody answers
     for example in examples:
         assert command_line.main(example) == 0, example
     out, _ = capsys.readouterr()
@@ -48,6 +51,9 @@ def test_the_example_of_every_help_runs(
     assert all(move.said.split()[-1] in line for move, line in zip(game.moves, lines, strict=True))
     assert f"{game.totals[0]}.0" in watched
     assert "</html>" in Path("report.html").read_text()
+    assert "left; to go on: python -m kismet_env play --resume" in analysed
+    assert "fill Two Pair Same Color" in analysed
+    assert "Position 1 of 5" in analysed
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,7 @@ def played(players: list[str], key: int | None = 7, rules: Any = None, **options
     game = Game(players, rules, key=key, **options)
     by_name = {name: make(name, game.rules) for name in players}
     while not game.over:
-        seen = game.look()
-        game.play(int(by_name[players[game.player]].act(seen.observations, seen.masks, game.choice_share())[0]))
+        game.let(by_name[players[game.player]])
     return game
 
 

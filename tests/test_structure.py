@@ -36,8 +36,10 @@ LAYERS = """
     evaluation
     contest
     ratings
-    analysis
+    analysis advice
     plots command_line terminal report screen value_suite dataset leaderboard
+    sitting
+    board dialogue
     commands
     __main__
     agents

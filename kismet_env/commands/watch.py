@@ -145,10 +145,8 @@ def _judged(game: Game, analyst: Analyst, players: Sequence[Player]) -> Judged:
     """Let the player to move play his action."""
     seat = game.player
     outlook = analyst.look(seat, game.decision(), game.totals[seat])
-    seen = game.look()
-    action = int(players[seat].act(seen.observations, seen.masks, game.choice_share())[0])
     try:
-        move = game.play(action)
+        move = game.let(players[seat])
     except ValueError as error:
         raise Refusal(f"player {game.players[seat]!r}, action {len(game.moves) + 1}: {error}") from None
     return Judged(move, outlook, analyst.judge(move))

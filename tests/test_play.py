@@ -1,0 +1,263 @@
+"""play, advise and quiz in lines of text: what can be said, what comes of it, and that it is true."""
+
+import io
+import json
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rough import rough_judges
+
+from kismet_env import __main__ as command_line
+from kismet_env.actions import actions_of
+from kismet_env.analysis import analyse
+from kismet_env.bots import make
+from kismet_env.dialogue import talk, understood
+from kismet_env.record import Game
+from kismet_env.rules import Box
+from kismet_env.sitting import YOU, Match, Quiz
+from kismet_env.solver import solve
+from kismet_env.value_suite import load, measure
+
+pytest.importorskip("rich")
+pytest.importorskip("tyro")
+KEEPS = actions_of("keeps")
+ALL_BUT_KISMET = {  # 216 points
+    "ACES": 3, "DEUCES": 6, "TREYS": 9, "FOURS": 12, "FIVES": 15, "SIXES": 18, "TWO_PAIR_SAME_COLOR": 20,
+    "THREE_OF_A_KIND": 22, "STRAIGHT": 30, "FLUSH": 0, "FULL_HOUSE": 0, "FULL_HOUSE_SAME_COLOR": 0,
+    "FOUR_OF_A_KIND": 0, "YARBOROUGH": 21,
+}  # fmt: skip
+
+
+def run(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *options: str, typed: str = ""
+) -> tuple[int, str, str]:
+    """Run a command with what is typed coming through a pipe; return exit code, output and error output."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+    code = command_line.main(list(options))
+    return code, *capsys.readouterr()
+
+
+def game_at(dice: list[int], rolls_left: int, card: dict[str, int] | None = None) -> Game:
+    return Game([YOU], key=None, start={"cards": [card or {}], "dice": dice, "rolls_left": rolls_left})
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ("225", "keep 2-2-5"),
+        ("keep 5-2-2", "keep 2-2-5"),
+        ("5 2,2", "keep 2-2-5"),
+        ("roll", "roll all dice"),
+        ("roll all dice", "roll all dice"),
+        ("fill Full House", "fill Full House"),
+        ("full house same color", "fill Full House Same Color"),
+        ("full-house same", "fill Full House Same Color"),
+        ("yar", "fill Yarborough"),
+        ("thr", "fill Three of a Kind"),
+        ("22255", "That leaves no die to roll; keep fewer, or name a box."),
+        ("5551", "You cannot keep 5 5 5 1: the dice are 2 2 2 5 5."),
+        ("full", '"full" can be Full House or Full House Same Color.'),
+        ("deuces", "Deuces cannot be filled now; what can: "),
+        ("straight", "Straight cannot be filled now; what can: "),
+        ("77", '"77" is neither dice to keep nor a box; "help" says what can be said.'),
+        ("fill", '"fill" is neither dice to keep nor a box'),
+    ],
+)
+def test_words_are_understood_or_refused_in_a_line(words: str, text: str) -> None:
+    game = game_at([2, 2, 2, 5, 5], 1, {"DEUCES": 4})
+    legal = game.look().masks[0] > 0
+    if text[0] in "rkf":
+        assert KEEPS.text(understood(words, game.position(), legal)) == text
+    else:
+        with pytest.raises(ValueError, match=re.escape(text)):
+            understood(words, game.position(), legal)
+
+
+def test_without_rolls_only_boxes_are_left() -> None:
+    game = game_at([2, 2, 2, 5, 5], 0)
+    with pytest.raises(ValueError, match="No roll is left; name a box: Aces, "):
+        understood("22", game.position(), game.look().masks[0] > 0)
+
+
+def terminal(*options: str, typed: list[str], environment: dict[str, str]) -> str:
+    """What a command shows in a terminal of its own while these lines are typed, each after a prompt."""
+    ours, theirs = pty.openpty()
+    command, environment = [sys.executable, "-m", "kismet_env", *options], os.environ | environment
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as process:
+        os.close(theirs)
+        text = b""
+        for line in [*typed, ""]:
+            while not text.endswith(b"> "):
+                assert select.select([ours], [], [], 120)[0], text
+                try:
+                    text += os.read(ours, 1024)
+                except OSError:  # the other end is closed
+                    break
+            if line:
+                os.write(ours, f"{line}\n".encode())
+                text += b"\n"
+        assert process.wait() == 0
+    os.close(ours)
+    return text.decode()
+
+
+def test_a_game_is_left_in_a_terminal_and_goes_on_in_a_pipe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = {"KISMET_DATA_DIR": str(tmp_path)}
+    shown = terminal("play", "--seed", "5", "--plain", typed=["nonsense", "?", "yar", "quit"], environment=where)
+    assert '"nonsense" is neither dice to keep nor a box' in shown
+    dice = re.search(r"Dice ([\d ]+): ", shown)
+    assert dice is not None
+    (path,) = (tmp_path / "games").iterdir()
+    game = Game.from_json(path.read_text())
+    assert [move.said.split(" in ")[1] for move in game.moves] == ["Yarborough"]
+    assert " ".join(map(str, game.beginning["dice"])) == dice[1]
+    choices = solve().explain(0, 0, False, game.beginning["dice"], 2, count=3).choices
+    for place, choice in enumerate(choices, 1):
+        assert f"{place}. {choice.text}: {choice.value:.1f} points expected at the end" in shown
+    assert "left; to go on: python -m kismet_env play --resume" in shown
+
+    monkeypatch.setenv("KISMET_DATA_DIR", str(tmp_path))
+    rest = [box.title for box in Box if box is not Box.YARBOROUGH]
+    typed = "card\n" + "".join(f"roll\nroll\n{title}\n" for title in rest)
+    code, out, error = run(capsys, monkeypatch, "play", "--resume", typed=typed)
+    assert (code, error) == (0, "")
+    game = Game.from_json(path.read_text())
+    assert game.over
+    assert f"Yarborough (sum): {game.moves[0].points}." in out
+    judged, (sums,) = analyse(game, solve())
+    report = out.split("> ")[-1].splitlines()
+    assert report[-7:-4] == [
+        f"Perfect play can expect {sums.start:.1f} points.",
+        f"Your dice brought {sums.luck:+.1f}, your decisions {-sums.regret:+.1f}.",
+        "Your costliest decisions:",
+    ]
+    worst = max(judged, key=lambda one: one.verdict.regret)
+    assert report[-4].endswith(f"cost {worst.verdict.regret:.1f}; best was {worst.outlook.choices[0].text}.")
+    assert report[-1] == f"written: {path}"
+    code, out, error = run(capsys, monkeypatch, "play", "--resume")
+    assert code == 2
+    assert f"no game was left in {tmp_path / 'games'}" in error
+
+
+def test_others_play_while_one_waits(tmp_path: Path) -> None:
+    match = Match(Game(["turn_greedy", YOU], key=4), tmp_path / "game.json")
+    told = match.begin()
+    assert told == [match.game.moves[-1].told(match.players, match.rules).text]
+    assert told[0].startswith("turn_greedy: fill ")
+    answers: Iterator[str] = iter(["yarborough"])
+    said: list[str] = []
+
+    def ask(prompt: str) -> str:
+        try:
+            return next(answers)
+        except StopIteration:
+            raise EOFError from None
+
+    talk(match, ask=ask, say=said.append)
+    points = match.game.position()["cards"][1]["YARBOROUGH"]
+    place = said.index(f"you: fill Yarborough, {points} points")
+    assert said[place + 1].startswith("turn_greedy: fill ")
+    again = Match(Game.from_json(match.path.read_text()), match.path)
+    assert again.position() == match.position()
+    assert again.seat == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("play", "--against", "nobody"), "player 'nobody' is unknown; players are random"),
+        (("play", "--against", YOU), "one player of the game has to be 'you'"),
+        (("play", "--resume", "--seed", "3"), "leave out --against, --rules and --seed"),
+        (("play", "--resume", "--record", "no.json"), "No such file or directory"),
+        (("play", "--record", "."), "exists; add --resume"),
+        (("quiz", "--positions", "0"), "--positions 0 is not a whole number from 1 to 200"),
+        (("quiz", "--beside", "nobody"), "player 'nobody' is unknown"),
+        (("advise",), "--dice and --rolls-left are needed"),
+        (("advise", "--dice", "22557", "--rolls-left", "1"), "--dice 22557 are not five faces from 1 to 6"),
+        (("advise", "--dice", "2255", "--rolls-left", "1"), "--dice 2255 are not five faces"),
+        (("advise", "--dice", "22555", "--rolls-left", "3"), "--rolls-left 3 is not 2, 1 or 0"),
+        (("advise", "--dice", "22555", "--rolls-left", "1", "--open", "SEVENS"), "--open: unknown box SEVENS; boxes"),
+        (
+            ("advise", "--dice", "22555", "--rolls-left", "1", "--filled", "fives", "--basic", "41"),
+            "--basic 41 cannot be with FIVES filled; try 20 or 25",
+        ),
+        (("advise", "--dice", "22555", "--rolls-left", "1", "--basic", "4"), "with no Basic box filled; try 0"),
+        (("advise", "--dice", "22555", "--rolls-left", "1", "--armed"), "--armed cannot be before the Kismet box"),
+        (("advise", "--dice", "22555", "--rolls-left", "1", "--against", "9"), "--against needs --total"),
+        (("advise", "--dice", "22555", "--rolls-left", "1", "--filled", *(b.name for b in Box)), "the game is over"),
+        (("advise", "--position", "p.json", "--dice", "22555"), "--position says everything"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_a_line(
+    options: tuple[str, ...],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KISMET_DATA_DIR", str(tmp_path))
+    code, out, error = run(capsys, monkeypatch, *options)
+    assert (code, out) == (2, "")
+    assert message in error
+    assert error.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_advice_on_a_last_roll_is_what_the_dice_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # only Kismet is open: 80 points for five sixes, one chance in six, and the Basic bonus has been paid
+    filled = ("--filled", *ALL_BUT_KISMET, "--basic", "63")
+    code, out, error = run(
+        capsys, monkeypatch, "advise", "--dice", "66166", "--rolls-left", "1", *filled, "--json", "--count", "1"
+    )
+    assert (code, error) == (0, "")
+    told = json.loads(out)
+    assert told["dice"] == [1, 6, 6, 6, 6]
+    (action,) = told["actions"]
+    assert action["text"] == "keep 6-6-6-6"
+    assert action["score"] == pytest.approx(80 / 6)
+
+    # 216 points of mine against 290: the same throw decides the match
+    rival: dict[str, Any] = ALL_BUT_KISMET | {"KISMET": 0, "FLUSH": 35, "FULL_HOUSE": 39}
+    position = {"cards": [ALL_BUT_KISMET, rival], "player": 0, "dice": [1, 6, 6, 6, 6], "rolls_left": 1}
+    file = tmp_path / "position.json"
+    file.write_text(json.dumps(position))
+    with rough_judges(monkeypatch):
+        code, out, error = run(capsys, monkeypatch, "advise", "--position", str(file), "--json")
+    assert (code, error) == (0, "")
+    first, second, *_ = json.loads(out)["actions"]
+    totals = Game([YOU, "other"], key=None, start=position).totals
+    assert first["text"] == "keep 6-6-6-6"
+    assert first["score"] == pytest.approx(totals[0] + 80 / 6)
+    assert totals[0] < totals[1] < totals[0] + 80
+    assert first["win"] == pytest.approx(1 / 6)
+    assert second["win"] < 1 / 6
+
+
+def test_the_quiz_counts_as_the_suite_does(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    # who answers as greedy does has the score of greedy, which is that of the value suite
+    rows = np.random.default_rng(1).choice(len(load().rolls), 4, replace=False)
+    suite = load().at(rows)
+    quiz, typed = Quiz(suite, ["greedy"]), []
+    for game in quiz._games:
+        seen = game.look()
+        typed.append(KEEPS.text(int(make("greedy").act(seen.observations, seen.masks)[0])))
+    code, out, error = run(
+        capsys, monkeypatch, "quiz", "--positions", "4", "--seed", "1", "--beside", "greedy", typed="\n".join(typed)
+    )
+    assert (code, error) == (0, "")
+    regret = f"{measure(make('greedy'), suite)['regret']:.2f}"
+    assert out.splitlines()[-1] == f"Lost by a decision: you {regret}, greedy {regret}."
