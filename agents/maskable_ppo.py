@@ -73,7 +73,7 @@ class Config:
     """Weight of the policy's entropy in the objective, at the start; falls likewise."""
     discount: float = 1.0
     """Worth of a point one step later; 1, because a game ends after at most 45 steps."""
-    gae_lambda: float = 0.9
+    gae_lambda: float = 0.7
     """Between one-step (0) and whole-game (1) estimates of the advantage."""
     clip_range: float = 0.2
     """How far an update may move the probability of an action, as a ratio."""
