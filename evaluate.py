@@ -25,9 +25,9 @@ except ModuleNotFoundError as missing:
     print(f"evaluate.py needs {missing.name}; install it with pip install -e '.[train]'", file=sys.stderr)
     raise SystemExit(2) from None
 
-from kismet_env import leaderboard
+from kismet_env import asked, leaderboard
 from kismet_env.batch import MOST_PLAYERS
-from kismet_env.bots import Player, TurnPlayer, make
+from kismet_env.bots import AskedPlayer, Player, StochasticPlayer, TurnPlayer, make
 from kismet_env.command_line import check_writable, progress_bar, refusing, run, write_whole
 from kismet_env.contest import play_contest, summarise_contests
 from kismet_env.dice import hash_words
@@ -75,7 +75,12 @@ class Config:
     """Hold every decision against the exact optimum: regret, and means or win rates without luck. The first time
     under some rules takes one to two minutes, under --versus another one. Without it: a quick look at the scores."""
     exact: tyro.conf.FlagCreatePairsOff[bool] = False
-    """Work out exact means and standard deviations too, one to two minutes a player: for all players but networks."""
+    """Work out exact means and standard deviations too, one to two minutes a player; networks that act on dice need
+    --exact-networks beside it."""
+    exact_networks: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    """Do --exact for networks too. They have to be asked about each of up to two billion decisions: hours, and a
+    gigabyte or two, told more exactly before it begins. The answers are kept in DIR: it can be stopped at any time,
+    and the same command goes on from there."""
     distribution: tyro.conf.FlagCreatePairsOff[bool] = False
     """Do --exact and work out the probability of every total: another minute or two a player, and 3.5 GB of memory.
     It goes into the report and the plot distribution."""
@@ -99,8 +104,8 @@ def main(config: Config) -> None:
         _check(config)
         names = config.versus or config.names
         players = {name: make(name, config.rules, trust=config.trust) for name in names}
-        if (config.exact or config.distribution) and not config.leaderboard:
-            _check_exact(players)
+        if _is_exact(config) and not config.leaderboard:
+            _check_exact(config, players)
     (_contend if config.versus else _measure if config.value_suite else _play)(config, players)
 
 
@@ -125,10 +130,12 @@ def _play(config: Config, players: dict[str, Player]) -> None:
                 watcher=watcher,
                 report=partial(bar.advance, bar.add_task(name, total=config.games)),
             )
-        for name, player in players.items() if config.exact or config.distribution else ():
-            if not isinstance(player, TurnPlayer):
+        for name, player in players.items() if _is_exact(config) else ():
+            if not isinstance(player, TurnPlayer) and config.exact_networks is None:
                 continue
-            exact_values[name] = exact(player, config.rules, _teller(bar, f"{name}, exactly"))
+            with refusing():  # a folder that has become full
+                teller = _teller(bar, f"{name}, exactly")
+                exact_values[name] = exact(player, config.rules, teller, folder=config.exact_networks)
             if config.distribution:
                 distributions[name] = exact_values[name].distribution(_teller(bar, f"{name}, every total"))
     report = summarise(
@@ -223,13 +230,18 @@ def _check(config: Config) -> None:
         if getattr(config, option) < 1:
             raise ValueError(f"--{option} {getattr(config, option)} is not at least 1")
     hash_words(config.seed)  # refuses what is no seed
-    if (config.exact or config.distribution) and not config.optimum:
-        option = "--exact" if config.exact else "--distribution"
+    if _is_exact(config) and not config.optimum:
+        option = "--exact" if config.exact else "--distribution" if config.distribution else "--exact-networks"
         raise ValueError(f"{option} measures against the optimum; leave out --no-optimum")
     if config.json is not None:
         check_writable(config.json, folder=False)
-    if config.plots is not None:
-        check_writable(config.plots, folder=True)
+    for folder in (config.plots, config.exact_networks):
+        if folder is not None:
+            check_writable(folder, folder=True)
+
+
+def _is_exact(config: Config) -> bool:
+    return config.exact or config.distribution or config.exact_networks is not None
 
 
 def _check_contests(config: Config) -> None:
@@ -240,8 +252,8 @@ def _check_contests(config: Config) -> None:
         raise ValueError(f"--seats {config.seats} is not one of 2 to {MOST_PLAYERS}")
     if len(config.versus) < config.seats:
         raise ValueError(f"--versus names {len(config.versus)} player(s) for {config.seats} seats; name more")
-    if config.exact or config.distribution:
-        option = "--exact" if config.exact else "--distribution"
+    if _is_exact(config):
+        option = "--exact" if config.exact else "--distribution" if config.distribution else "--exact-networks"
         raise ValueError(f"{option} is about the solitaire game; leave it out, or leave out --versus")
 
 
@@ -251,16 +263,28 @@ def _check_suite(config: Config) -> None:
         raise ValueError("--value-suite has positions of the standard rules; leave out --rules")
     if not config.optimum:
         raise ValueError("--value-suite measures against the optimum; leave out --no-optimum")
-    for option in ("versus", "exact", "distribution", "plots"):
+    for option in ("versus", "exact", "exact_networks", "distribution", "plots"):
         if getattr(config, option):
+            option = option.replace("_", "-")
             raise ValueError(f"--{option} is about games, --value-suite plays none; leave one of them out")
 
 
-def _check_exact(players: dict[str, Player]) -> None:
-    """Raise ValueError for a player who has no exact value."""
+def _check_exact(config: Config, players: dict[str, Player]) -> None:
+    """Raise ValueError for a player who has no exact value, or one that takes longer than was asked for."""
     for name, player in players.items():
-        if not isinstance(player, TurnPlayer):
+        if isinstance(player, TurnPlayer):
+            continue
+        if not isinstance(player, AskedPlayer):
             raise ValueError(f"player {name!r} does not say how it chooses, so there is nothing exact to say of it")
+        cost = asked.cost(player, config.rules)
+        if config.exact_networks is None:
+            raise ValueError(
+                f"player {name!r} is a network, which has to be asked about {cost}; if it is worth that to you, add "
+                "--exact-networks DIR: the answers are kept in DIR, and what is stopped goes on from there"
+            )
+        if config.distribution and isinstance(player, StochasticPlayer):
+            raise ValueError(f"--distribution would have to ask player {name!r} everything anew; leave it out")
+        print(f"{name}: {cost}; Ctrl-C is safe, the same command goes on from there", file=sys.stderr)
 
 
 def _teller(bar: Progress, description: str) -> Callable[[float], None]:

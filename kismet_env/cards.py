@@ -35,24 +35,29 @@ def place_of(starts: Table, ranks: Table, filled: int, basic_total: int, armed: 
 class CardNumbers:
     """Numbers the cards that the rules of a score table (dtype TABLES, shape (1,)) can lead to, full ones excepted.
 
+    The total of a full Basic Section decides nothing any more, but can be seen. Without `full_totals` cards that differ
+    in it alone are one card, with total 0.
+
     Attributes:
         starts: [armed, filled] (2, 32768) int32: number of the first card with these boxes, -1 where no game leads.
         ranks: [basic set, total] (64, 106) int16: place of a Basic total among those that the filled Basic boxes can
-            have, what goes beyond the top tier as the top tier; 0 for a full section, whose total no longer matters.
+            have, what goes beyond the top tier as the top tier; without `full_totals` 0 for a full section.
         size: how many numbers there are.
     """
 
-    def __init__(self, tables: Record) -> None:
+    def __init__(self, tables: Record, *, full_totals: bool = False) -> None:
         self.tables = tables
         self.cap = int(tables["basic_cap"][0])
         reachable = reachable_totals(tables, self.cap)
         self._possible_totals = reachable_totals(tables, MAX_BASIC_TOTAL)
         self._possible_totals[:, self.cap] |= reachable[:, self.cap]  # the cap may stand for more, as in observations
-        reachable[BASIC_SECTION] = np.arange(self.cap + 1) == 0
+        if not full_totals:
+            reachable[BASIC_SECTION] = np.arange(self.cap + 1) == 0
         self._totals = [np.flatnonzero(row) for row in reachable]
         capped = np.minimum(np.arange(MAX_BASIC_TOTAL + 1), self.cap)
         ranks = np.maximum(reachable.cumsum(1) - 1, 0)[:, capped]
-        ranks[BASIC_SECTION] = 0
+        if not full_totals:
+            ranks[BASIC_SECTION] = 0
         self.ranks = ranks.astype(np.int16)
         sets = np.arange(NUM_SETS)
         kismet = sets >> Box.KISMET & 1 == 1
@@ -116,17 +121,17 @@ class CardNumbers:
         places = np.where(is_full, 0, self.places(cards))
         return np.where(is_full, 0.0, values[places]).reshape(shape)
 
-    def layers(self, closed: int = 0) -> Iterator[Cards]:
+    def layers(self, closed: int = 0, only: npt.NDArray[np.bool_] | None = None) -> Iterator[Cards]:
         """Yield the cards with 14 boxes filled, then those with 13, and so on: a turn leads to the layer before.
 
         Cards of the same boxes stand together, armed ones last. With boxes in `closed` (a bit each) only cards that
-        have these filled are visited: the end of a game, or a game of fewer boxes.
+        have these filled are visited: the end of a game, or a game of fewer boxes. `only` (size,): these alone.
         """
         sets = np.arange(NUM_SETS)
         sets = sets[sets & closed == closed]
         num_filled = (sets[:, None] >> np.arange(NUM_BOXES) & 1).sum(1)
         for count in range(NUM_BOXES - 1, closed.bit_count() - 1, -1):
-            yield np.concatenate(
+            layer = np.concatenate(
                 [
                     np.stack(np.broadcast_arrays(filled, self._totals[filled & BASIC_SECTION], armed), axis=1)
                     for filled in sets[num_filled == count]
@@ -134,6 +139,7 @@ class CardNumbers:
                     if self.starts[armed, filled] >= 0
                 ]
             )
+            yield layer if only is None else layer[only[self.places(layer)]]
 
     def sweep(
         self,
@@ -141,20 +147,25 @@ class CardNumbers:
         report: Callable[[float], None] = lambda share: None,
         *,
         closed: int = 0,
+        only: npt.NDArray[np.bool_] | None = None,
+        most: int | None = None,
         threads: int | None = None,
     ) -> None:
         """Give `job` all cards, layer by layer, many at once, in several threads; `report` hears the share done.
 
-        Cards of one layer do not depend on one another; for `closed` see `layers`.
+        Cards of one layer do not depend on one another; for `closed` and `only` see `layers`. A job is given at most
+        `most` cards.
         """
-        layers = list(self.layers(closed))
+        layers = list(self.layers(closed, only))
         total, done = sum(map(len, layers)), 0
         with ThreadPoolExecutor(threads or cpu_count()) as pool:
+            run = map if threads == 1 else pool.map  # a single thread is the user's, whose Ctrl-C ends it at once
             for layer in layers:
-                for _ in pool.map(job, np.array_split(layer, min(PARTS, len(layer)))):
-                    pass
-                done += len(layer)
-                report(done / total)
+                num_parts = max(min(PARTS, len(layer)), -(-len(layer) // (most or len(layer))))
+                parts = np.array_split(layer, num_parts)
+                for part, _ in zip(parts, run(job, parts), strict=True):
+                    done += len(part)
+                    report(done / total)
 
 
 def reachable_totals(tables: Record, cap: int) -> npt.NDArray[np.bool_]:

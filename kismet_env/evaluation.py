@@ -23,14 +23,16 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, replace
 from functools import lru_cache, partial
 from itertools import combinations
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from kismet_env import asked
 from kismet_env.actions import actions_of
 from kismet_env.batch import Batch, Step
-from kismet_env.bots import Player, StochasticPlayer, TurnPlayer, make
+from kismet_env.bots import AskedPlayer, Player, StochasticPlayer, TurnPlayer, make
 from kismet_env.bots.player import sample
 from kismet_env.cache import kept
 from kismet_env.dice import hash_words, mix
@@ -364,15 +366,23 @@ def exact(
     player: Player,
     rules: Rules | Mapping[str, Any] | None = None,
     report: Callable[[float], None] = lambda share: None,
+    *,
+    folder: Path | None = None,
 ) -> PolicyValue:
     """Return what a `player` is worth under `rules` without playing a game; see `kismet_env.exact`.
 
-    Takes one to two minutes of a core; `report` hears the share done. Raises ValueError for a player who does not say
-    how he chooses (`turn_policy`), such as a network.
+    Takes one to two minutes of a core; `report` hears the share done. A network has to be asked about every decision,
+    which takes hours (`asked.cost`) and a `folder` in which the answers are kept, so that the work can be broken off
+    and taken up again; see `asked.value`. Raises ValueError for it without one, and for a player who neither says how
+    he chooses (`turn_policy`) nor promises to be the same whenever he is asked (`fingerprint`).
     """
-    if not isinstance(player, TurnPlayer):
+    if isinstance(player, TurnPlayer):
+        return evaluate(player.turn_policy(), Rules.of(rules), report)
+    if not isinstance(player, AskedPlayer):
         raise ValueError(f"{type(player).__name__} has no turn_policy(), so there is no exact value of it")
-    return evaluate(player.turn_policy(), Rules.of(rules), report)
+    if folder is None:
+        raise ValueError(f"{type(player).__name__} has to be asked about every decision; give a folder for the answers")
+    return asked.value(player, Rules.of(rules), report, folder=folder)
 
 
 def transfer(

@@ -37,14 +37,17 @@ from kismet_env.rules import NUM_BOXES, Rules
 from kismet_env.tables import Record, Tables, tables_of
 from kismet_env.turn import CARDS_AT_ONCE, TIE, Plan, allow, mean_over_rolls, new_plan, plan_card, write_best_actions
 
-STYLES = ("best", "epsilon", "boltzmann", "table")
-_BEST, _EPSILON, _BOLTZMANN, _TABLE = range(len(STYLES))
-_MOST_ACTIONS = MOST_KEEPS + NUM_BOXES
+STYLES = ("best", "epsilon", "boltzmann", "table", "shares")
+_BEST, _EPSILON, _BOLTZMANN, _TABLE, _SHARES = range(len(STYLES))
+MOST_ACTIONS = MOST_KEEPS + NUM_BOXES
+"""Places for the actions of one decision: for the keeps in the order of KEEPS_OF_ROLL, then for the boxes."""
+UNMET = 255
+"""What stands in a table in place of an action where a decision is never met and nobody knows what the player does."""
 # The weights of "boltzmann" span as many powers of e as numbers can hold: with dice for which all of them are too
 # small to be told apart, the best with other dice being so much better, they are worked out anew.
 _TOP_EXPONENT, _LEAST_TOTAL = 600.0, 1e-200
-_Common = tuple[Record, int, float, Cards, Table, Table, Table, Table]
-"""Tables, style, strength, cards, worths, choices, starts and ranks: what the kernels have in common."""
+_Common = tuple[Record, int, float, Cards, Table, Table, Table, Table, Table]
+"""Tables, style, strength, cards, worths, choices, shares, starts and ranks: what the kernels have in common."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +57,16 @@ class TurnPolicy:
     Attributes:
         style: "best" plays the action he thinks best, the lowest number among equals; "epsilon" does so but for a
             share `strength` of the time, when he plays any legal action; "boltzmann" plays each with probability
-            proportional to exp(worth / `strength`); "table" plays what his table says.
+            proportional to exp(worth / `strength`); "table" plays what his table says; "shares" draws lots
+            with the probabilities that he names.
         strength: see above.
         write_worths: for the first three: what filling each box with each roll is worth to him on each card, from
             which turn.plan_turn makes the worth of every action; see turn.action_values.
         write_table: for "table": writes his action for every card, rolls left and roll, [card, left, roll]
-            (C, 3, 252) int64. An illegal one is a ValueError when it is met.
+            (C, 3, 252) int64, or UNMET. An illegal one is a ValueError when it is met.
+        write_shares: for "shares": writes the probabilities of his actions, [card, left, roll, place]
+            (C, 3, 252, 46) float64; for the places see MOST_ACTIONS. They sum to 1, and to 0 beyond the legal actions.
+        full_totals: whether he tells cards apart by the total of a full Basic Section, which decides nothing any more.
 
     Raises ValueError for an unknown style and for one without what it needs.
     """
@@ -68,13 +75,18 @@ class TurnPolicy:
     strength: float = 0.0
     write_worths: Callable[[Cards, npt.NDArray[np.float64]], None] | None = None
     write_table: Callable[[Cards, npt.NDArray[np.int64]], None] | None = None
+    write_shares: Callable[[Cards, npt.NDArray[np.float64]], None] | None = None
+    full_totals: bool = False
 
     def __post_init__(self) -> None:
         if self.style not in STYLES:
             raise ValueError(f"style={self.style!r} is not one of {', '.join(STYLES)}")
         if (self.write_table is None) == (self.style == "table"):
             raise ValueError(f'write_table is for style "table" and needed there; the style is {self.style!r}')
-        if self.write_worths is None and not (self.style == "table" or (self.style, self.strength) == ("epsilon", 1.0)):
+        if (self.write_shares is None) == (self.style == "shares"):
+            raise ValueError(f'write_shares is for style "shares" and needed there; the style is {self.style!r}')
+        judges = self.style not in ("table", "shares") and (self.style, self.strength) != ("epsilon", 1.0)
+        if judges and self.write_worths is None:
             raise ValueError(f"style {self.style!r} needs write_worths")
 
 
@@ -91,6 +103,7 @@ class _Turn(NamedTuple):
     box_weights: Table  # [box, roll] (15, 252): and boxes
     actions: Table  # (46,): what such a player may do in one decision
     shares: Table  # (46,): and how probable each of these is
+    named: Table  # [left, roll, place] (3, 252, 46): the probabilities of a player of style "shares"
     sums: Table  # (3, 462): scratch
 
 
@@ -105,8 +118,9 @@ def _new_turn() -> _Turn:
         np.empty((ROLLS_PER_TURN, NUM_ROLLS), np.int64),
         np.ones((ROLLS_PER_TURN, NUM_KEEPS)),
         np.ones((NUM_BOXES, NUM_ROLLS)),
-        np.empty(_MOST_ACTIONS, np.int64),
-        np.empty(_MOST_ACTIONS),
+        np.empty(MOST_ACTIONS, np.int64),
+        np.empty(MOST_ACTIONS),
+        np.zeros((ROLLS_PER_TURN, NUM_ROLLS, MOST_ACTIONS)),
         np.empty((3, NUM_KEEPS)),
     )
 
@@ -154,6 +168,8 @@ def _first_illegal(tables_array: Record, cards: Table, choices: Table, can_keep:
         for left in range(ROLLS_PER_TURN):
             for roll in range(NUM_ROLLS):
                 action = choices[index, left, roll]
+                if action == UNMET:
+                    continue
                 box = action - NUM_REROLL_KEEPS
                 if 0 <= action < NUM_REROLL_KEEPS:
                     legal = left > 0 and can_keep[roll, action]
@@ -235,11 +251,14 @@ def _write_weights(strength: float, filled: int, wanted: Table, turn: _Turn) -> 
 
 @compiled
 def _think(
-    tables: Tables, style: int, strength: float, card: Table, wanted: Table, choices: Table, turn: _Turn
+    tables: Tables, style: int, strength: float, card: Table, wanted: Table, choices: Table, shares: Table, turn: _Turn
 ) -> None:
     """Work out what a player does in his turn on `card`; `wanted` [box, roll] is the worth of its ends to him."""
     if style == _TABLE:
         turn.table[:] = choices
+        return
+    if style == _SHARES:
+        turn.named[:] = shares
         return
     filled = card[0]
     allow(tables, filled, card[2] != 0, turn.plan)
@@ -257,12 +276,34 @@ def _follow_table(left: int, worth: Table, square: Table, turn: _Turn) -> None:
     keep_means, keep_squares = turn.keep_means[left], turn.keep_squares[left]
     for roll in range(NUM_ROLLS):
         action = table[roll]
-        if action < NUM_REROLL_KEEPS:
+        if action == UNMET:  # and what would come of it is unknown, too
+            roll_means[roll] = roll_squares[roll] = np.nan
+        elif action < NUM_REROLL_KEEPS:
             roll_means[roll] = keep_means[action]
             roll_squares[roll] = keep_squares[action]
         else:
             roll_means[roll] = worth[action - NUM_REROLL_KEEPS, roll]
             roll_squares[roll] = square[action - NUM_REROLL_KEEPS, roll]
+
+
+@compiled
+def _follow_shares(left: int, worth: Table, square: Table, turn: _Turn) -> None:
+    """Work out what lots of known probabilities bring with `left` rolls left; see _play_turn."""
+    keep_means, keep_squares = turn.keep_means[left], turn.keep_squares[left]
+    for roll in range(NUM_ROLLS):
+        mean, mean_square = 0.0, 0.0
+        for index in range(MOST_KEEPS):
+            share = turn.named[left, roll, index]
+            if share > 0.0:
+                keep = KEEPS_OF_ROLL[roll, index]
+                mean += share * keep_means[keep]
+                mean_square += share * keep_squares[keep]
+        for box in range(NUM_BOXES):
+            share = turn.named[left, roll, MOST_KEEPS + box]
+            if share > 0.0:
+                mean += share * worth[box, roll]
+                mean_square += share * square[box, roll]
+        turn.roll_means[left, roll], turn.roll_squares[left, roll] = mean, mean_square
 
 
 @compiled
@@ -348,7 +389,9 @@ def _play_turn(
 ) -> None:
     """Work out what a thought-out turn brings, roll by roll; `worth` and `square` are what its ends bring."""
     for left in range(ROLLS_PER_TURN):
-        if style != _BOLTZMANN:
+        if style == _SHARES:
+            _follow_shares(left, worth, square, turn)
+        elif style != _BOLTZMANN:
             _follow_table(left, worth, square, turn)
         if style in (_EPSILON, _BOLTZMANN):
             _draw_lots(style, strength, filled, left, wanted, worth, square, turn)
@@ -365,6 +408,7 @@ def _evaluate(
     cards: Table,
     wanteds: Table,
     choices: Table,
+    shares: Table,
     starts: Table,
     ranks: Table,
     means: Table,
@@ -376,7 +420,7 @@ def _evaluate(
     for index in range(len(cards)):
         card, wanted = cards[index], wanteds[index]
         write_outcomes(tables, starts, ranks, means, squares, card, worth, square)
-        _think(tables, style, strength, card, wanted, choices[index], turn)
+        _think(tables, style, strength, card, wanted, choices[index], shares[index], turn)
         _play_turn(style, strength, card[0], wanted, worth, square, turn)
         mean, mean_square = 0.0, 0.0
         for roll in range(NUM_ROLLS):
@@ -394,6 +438,7 @@ def _write_action_values(
     cards: Table,
     wanteds: Table,
     choices: Table,
+    shares: Table,
     starts: Table,
     ranks: Table,
     means: Table,
@@ -409,7 +454,7 @@ def _write_action_values(
         card, wanted, roll, left = cards[index], wanteds[index], rolls[index], lefts[index]
         filled = card[0]
         write_outcomes(tables, starts, ranks, means, squares, card, worth, square)
-        _think(tables, style, strength, card, wanted, choices[index], turn)
+        _think(tables, style, strength, card, wanted, choices[index], shares[index], turn)
         _play_turn(style, strength, filled, wanted, worth, square, turn)
         out[index] = -np.inf
         if left > 0:
@@ -447,6 +492,14 @@ def _end_turn(style: int, strength: float, filled: int, wanted: Table, turn: _Tu
                 else:
                     ends[action - NUM_REROLL_KEEPS, roll] += rolled[roll]
                 continue
+            if style == _SHARES:
+                for index in range(MOST_ACTIONS):
+                    share = rolled[roll] * turn.named[left, roll, index]
+                    if index >= MOST_KEEPS:
+                        ends[index - MOST_KEEPS, roll] += share
+                    elif share > 0.0:
+                        kept[KEEPS_OF_ROLL[roll, index]] += share
+                continue
             count = _choose(
                 style,
                 strength,
@@ -480,6 +533,7 @@ def _distribute(
     cards: Table,
     wanteds: Table,
     choices: Table,
+    shares: Table,
     starts: Table,
     ranks: Table,
     rows: Table,
@@ -497,7 +551,7 @@ def _distribute(
     for index in range(len(cards)):
         card, wanted = cards[index], wanteds[index]
         filled, basic_total, armed = card[0], card[1], card[2] != 0
-        _think(tables, style, strength, card, wanted, choices[index], turn)
+        _think(tables, style, strength, card, wanted, choices[index], shares[index], turn)
         _end_turn(style, strength, filled, wanted, turn, mass, ends)
         row = rows[place_of(starts, ranks, filled, basic_total, armed)]
         for points in range(most):
@@ -529,10 +583,26 @@ def _distribute(
                                 out[row, gain + points] += share * after[source, points]
 
 
+Moments = npt.NDArray[np.float64]
+"""Means and mean squares of cards, (2, C)."""
+
+
 class PolicyValue:
     """What a policy is worth under some rules, exactly; get it from `evaluate`.
 
-    Cards and decisions are given as to `kismet_env.solver.Optimum`.
+    Cards and decisions are given as to `kismet_env.solver.Optimum`. What follows a card or a decision that is not known
+    (see `only` and UNMET) is nan.
+
+    Args:
+        policy: how the player chooses.
+        tables: the rules.
+        report: hears the share done.
+        closed: a bit per box; only cards that have these filled are worked out.
+        only: bools in the order of CardNumbers: and only these of them; a turn on one has to lead to another.
+        page: given some cards and what works out their means and mean squares, (2, C), returns these: who keeps them
+            somewhere need not work them out again.
+        most: how many cards that gives to it at once, at most.
+        threads: how many work at the same time; None: as many as there are cores.
     """
 
     def __init__(
@@ -542,11 +612,16 @@ class PolicyValue:
         report: Callable[[float], None] = lambda share: None,
         *,
         closed: int = 0,
+        only: npt.NDArray[np.bool_] | None = None,
+        page: Callable[[Cards, Callable[[], Moments]], Moments] = lambda cards, work_out: work_out(),
+        most: int | None = None,
+        threads: int | None = None,
     ) -> None:
-        self._policy, self._numbers = policy, CardNumbers(tables)
-        self._means = np.zeros(self._numbers.size)
-        self._squares = np.zeros(self._numbers.size)
-        self._numbers.sweep(self._evaluate, report, closed=closed)
+        self._policy, self._only, self._page = policy, only, page
+        self._numbers = numbers = CardNumbers(tables, full_totals=policy.full_totals)
+        self._means = np.full(numbers.size, np.nan)
+        self._squares = np.full(numbers.size, np.nan)
+        numbers.sweep(self._evaluate, report, closed=closed, only=only, most=most, threads=threads)
 
     @cached_property
     def card_sds(self) -> npt.NDArray[np.float64]:
@@ -613,7 +688,7 @@ class PolicyValue:
         most = np.sort(numbers.tables["max_points"][0])[::-1]
         best_bonus = int(numbers.tables["bonus"].max())
         after = np.zeros((1, 1))
-        layers = list(numbers.layers(closed))
+        layers = list(numbers.layers(closed, self._only))
         for done, layer in enumerate(layers):
             rows[numbers.places(layer)] = np.arange(len(layer))
             num_open = done + 1
@@ -632,7 +707,13 @@ class PolicyValue:
         return np.asarray(after[rows[numbers.places(start)[0]]])
 
     def _evaluate(self, cards: Cards) -> None:
-        self._in_parts(cards, lambda part, arguments: _evaluate(*arguments, self._means, self._squares))
+        places = self._numbers.places(cards)
+
+        def work_out() -> Moments:
+            self._in_parts(cards, lambda part, arguments: _evaluate(*arguments, self._means, self._squares))
+            return np.stack([self._means[places], self._squares[places]])
+
+        self._means[places], self._squares[places] = self._page(cards, work_out)
 
     def _check_table(self, cards: Cards, choices: npt.NDArray[np.int64]) -> None:
         """Raise ValueError for an illegal action among the `choices` on `cards`."""
@@ -650,6 +731,7 @@ class PolicyValue:
         worths = np.zeros((CARDS_AT_ONCE, NUM_BOXES, NUM_ROLLS))
         choices = np.zeros((CARDS_AT_ONCE, ROLLS_PER_TURN, NUM_ROLLS), np.int64)
         policy, numbers = self._policy, self._numbers
+        shares = np.zeros((CARDS_AT_ONCE, ROLLS_PER_TURN, NUM_ROLLS, MOST_ACTIONS if policy.write_shares else 0))
         for first in range(0, len(cards), CARDS_AT_ONCE):
             part = slice(first, min(first + CARDS_AT_ONCE, len(cards)))
             some = cards[part]
@@ -658,10 +740,12 @@ class PolicyValue:
             if policy.write_table is not None:
                 policy.write_table(some, choices[: len(some)])
                 self._check_table(some, choices)
+            if policy.write_shares is not None:
+                policy.write_shares(some, shares[: len(some)])
             style = STYLES.index(policy.style)
             write(
                 part,
-                (numbers.tables, style, policy.strength, some, worths, choices, numbers.starts, numbers.ranks),
+                (numbers.tables, style, policy.strength, some, worths, choices, shares, numbers.starts, numbers.ranks),
             )
 
 

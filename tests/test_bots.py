@@ -1,6 +1,7 @@
 """The built-in players: legal everywhere, the same in every company, and doing what each of them claims."""
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,8 +10,9 @@ from hypothesis import strategies as st
 
 from kismet_env.actions import actions_of
 from kismet_env.batch import Batch
-from kismet_env.bots import GRADED, PLAYERS, Player, StochasticPlayer, make
-from kismet_env.bots.player import MostProbable, sample
+from kismet_env.bots import GRADED, PLAYERS, MostProbable, Player, StochasticPlayer, make
+from kismet_env.bots.network_player import NetworkPlayer
+from kismet_env.bots.player import sample
 from kismet_env.bots.turn_greedy import TurnGreedy
 from kismet_env.dice import (
     CAN_KEEP,
@@ -120,11 +122,20 @@ def test_sampling_reaches_both_ends() -> None:
     assert sample(probabilities, np.array([0.0, np.nextafter(1.0, 0.0)])).tolist() == [1, 3]
 
 
+class Indifferent(NetworkPlayer):
+    """A network to which all actions are the same."""
+
+    def own_probabilities(self, seen: Any, legal: Any) -> Any:
+        return legal / legal.sum(1, keepdims=True)
+
+    def weights(self) -> Any:
+        return ()
+
+
 def test_the_most_probable_action_is_the_lowest_number_among_equals() -> None:
     seen = random_decisions(Rules()).look()
-    random = make("random")
-    assert isinstance(random, StochasticPlayer)
-    assert (MostProbable(random).act(seen.observations, seen.masks) == seen.masks.argmax(1)).all()
+    player = MostProbable(Indifferent("features", "keeps", Rules()))
+    assert (player.act(seen.observations, seen.masks) == seen.masks.argmax(1)).all()
 
 
 @pytest.mark.parametrize(

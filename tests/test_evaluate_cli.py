@@ -19,6 +19,9 @@ from evaluate import Config, main
 from kismet_env.bots import make
 from kismet_env.command_line import DONE, INTERRUPTED, WRONG_INPUT, parse, run, write_whole
 from kismet_env.evaluation import Regrets, play, summarise
+from kismet_env.observation import layout_of
+from kismet_env.policy_file import Network, Policy, save_policy
+from kismet_env.provenance import Provenance
 from kismet_env.rules import SUITE, Rules
 from kismet_env.solver import Optimum, Sds, solve
 from kismet_env.value_suite import FINGERPRINT
@@ -42,7 +45,7 @@ def _truth_is_known(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     if "slow" not in request.keywords:
         sds = Sds(56.142, 1.0, np.zeros(0, np.uint16))
         monkeypatch.setattr(Optimum, "prepare_sds", lambda self, progress=False: sds)
-        monkeypatch.setattr(evaluate, "exact", lambda player, rules, report: Known())
+        monkeypatch.setattr(evaluate, "exact", lambda player, rules, report, *, folder: Known())
 
 
 @pytest.fixture(autouse=True)
@@ -119,6 +122,9 @@ WRONG_CALLS = [
     (["--versus", "greedy", "nobody"], ["'nobody'", "win_probability"]),
     (["optimal", "--versus", "greedy", "random"], ["'optimal'", "behind"]),
     (["--versus", "greedy", "random", "--exact"], ["--exact", "--versus"]),
+    (["--versus", "greedy", "random", "--exact-networks", "answers"], ["--exact-networks", "--versus"]),
+    (["greedy", "--exact-networks", "text.zip"], ["text.zip", "give a folder"]),
+    (["greedy", "--value-suite", "--exact-networks", "answers"], ["--exact-networks", "leave one"]),
     (["--versus", "greedy", "random", "--games", "0"], ["--games 0", "at least 1"]),
     (["greedy", "--value-suite", "--rules", "strict"], ["--value-suite", "standard rules", "leave out --rules"]),
     (["greedy", "--value-suite", "--exact"], ["--exact", "--value-suite", "leave one"]),
@@ -276,6 +282,30 @@ def test_a_player_without_an_exact_value_is_refused_before_anything_is_played(
     assert err.count("\n") == 1
 
 
+def test_networks_say_what_their_exact_value_costs_and_wait_until_it_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    provenance = Provenance.of("test", rules=Rules(), seed=0, observation="raw", actions="keeps")
+    num_inputs = layout_of(Rules(), 1, "raw").size
+    layers = [(np.zeros((225, num_inputs)), np.arange(225))]
+    save_policy(tmp_path / "actor.safetensors", Policy("actor", Network(layers, "tanh"), provenance))
+    name, argv = "policy:actor.safetensors", ["--games", "2", "--json", "report.json"]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(evaluate, "play", lambda *arguments, **options: pytest.fail("plays"))
+        for options in (["--exact"], ["--distribution"], ["--exact-networks", "answers", "--distribution"]):
+            lots = ":sample" if len(options) == 3 else ""
+            assert run(main, Config, [f"{name}{lots}", *argv, *options]) == WRONG_INPUT
+            err = capsys.readouterr().err
+            assert err.count("\n") == 1
+            for word in ["leave it out"] if lots else ["up to 1.8 billion", "hours", "--exact-networks DIR"]:
+                assert word in err
+    assert run(main, Config, [name, "greedy", *argv, "--exact-networks", "answers"]) == DONE
+    assert "billion decisions" in capsys.readouterr().err
+    agents = json.loads((tmp_path / "report.json").read_text())["agents"]
+    assert [agent["exact_mean"] for agent in agents] == [245.25, 245.25]
+
+
 def test_a_report_replaces_an_old_one(tmp_path: Path) -> None:
     (tmp_path / "report.json").write_text("old")
     assert run(main, Config, ["greedy", "--games", "2", "--json", "report.json"]) == DONE
@@ -301,6 +331,7 @@ def test_help_is_printed_in_full(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_.value.code == 0
     out = capsys.readouterr().out
     options = "--games --seed --json --plots --rules.joker --processes --trust --no-optimum --exact --distribution"
+    options += " --exact-networks"
     for option in options.split():
         assert option in out
 

@@ -31,7 +31,7 @@ LAYERS = """
     bots
     match
     versus_env record
-    sb3 wrappers
+    sb3 wrappers asked
     kismet_env
     evaluation
     contest

@@ -17,8 +17,9 @@ from kismet_env.bots.boltzmann import Boltzmann
 from kismet_env.bots.card_value import CardValue
 from kismet_env.bots.epsilon import Epsilon
 from kismet_env.bots.greedy import Greedy
+from kismet_env.bots.network_player import MostProbable
 from kismet_env.bots.optimal import Optimal
-from kismet_env.bots.player import MostProbable, Player, StochasticPlayer, TurnPlayer, ValuePlayer
+from kismet_env.bots.player import AskedPlayer, Player, StochasticPlayer, TurnPlayer, ValuePlayer
 from kismet_env.bots.random import Random
 from kismet_env.bots.rule_based import RuleBased
 from kismet_env.bots.sb3_policy import load_sb3
@@ -27,7 +28,18 @@ from kismet_env.bots.win_probability import WinProbability
 from kismet_env.policy_file import load_policy
 from kismet_env.rules import Rules
 
-__all__ = ["GRADED", "PLAYERS", "READY", "Player", "StochasticPlayer", "TurnPlayer", "ValuePlayer", "make"]
+__all__ = [
+    "GRADED",
+    "PLAYERS",
+    "READY",
+    "AskedPlayer",
+    "MostProbable",
+    "Player",
+    "StochasticPlayer",
+    "TurnPlayer",
+    "ValuePlayer",
+    "make",
+]
 
 PLAYERS: dict[str, Callable[[Rules], Player]] = {
     "random": Random,

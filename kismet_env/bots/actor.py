@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -28,3 +30,9 @@ class Actor(NetworkPlayer):
         weights = np.exp(logits - np.where(legal.any(1, keepdims=True), highest, 0.0))
         shares: npt.NDArray[np.float64] = weights / np.maximum(weights.sum(1, keepdims=True), 1.0)
         return shares  # all 0 where nothing is legal, after the end; elsewhere the likeliest action weighs 1
+
+    def weights(self) -> Iterable[bytes]:
+        """Yield all that the network is made of."""
+        yield self._network.activation.encode()
+        for layer in self._network.layers:
+            yield from (array.tobytes() for array in layer)

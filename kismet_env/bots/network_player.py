@@ -6,13 +6,15 @@ A network may have seen observations of form "features" or "raw" and know either
 
 from __future__ import annotations
 
+import hashlib
 from abc import abstractmethod
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
 
 from kismet_env.actions import actions_of
-from kismet_env.bots.player import Masks, Observations, StochasticPlayer
+from kismet_env.bots.player import Actions, Masks, Observations, Shares, StochasticPlayer
 from kismet_env.dice import NUM_ROLLS, roll_indices
 from kismet_env.observation import decode, layout_of
 from kismet_env.rules import Box, Rules
@@ -44,6 +46,17 @@ class NetworkPlayer(StochasticPlayer):
     ) -> npt.NDArray[np.floating]:
         """Return the probabilities of the network's own actions, (N, A); those that are not `legal` are not read."""
 
+    @abstractmethod
+    def weights(self) -> Iterable[bytes]:
+        """Yield all that the network is made of."""
+
+    def fingerprint(self) -> str:
+        """Return a hash of the network and of what it is asked; see AskedPlayer."""
+        digest = hashlib.sha256(type(self).__name__.encode())
+        for part in (self._columns.tobytes(), self._action_of.tobytes(), *self.weights()):
+            digest.update(len(part).to_bytes(8, "little") + part)
+        return digest.hexdigest()
+
     def probabilities(self, observations: Observations, masks: Masks) -> npt.NDArray[np.float64]:
         """Return the probability of every action of the "keeps" numbering, (N, 225)."""
         actions = self._action_of[roll_indices(decode(observations).dice)]
@@ -53,3 +66,19 @@ class NetworkPlayer(StochasticPlayer):
         rows, columns = np.nonzero(legal)
         probabilities[rows, actions[rows, columns]] = own[rows, columns]
         return probabilities
+
+
+class MostProbable:
+    """Plays the most probable action of a network, the lowest number among equals."""
+
+    def __init__(self, player: NetworkPlayer) -> None:
+        self._player = player
+
+    def fingerprint(self) -> str:
+        """Return that of the network, with a word more."""
+        return f"argmax {self._player.fingerprint()}"
+
+    def act(self, observations: Observations, masks: Masks, u: Shares | None = None) -> Actions:
+        """Return an action for every row."""
+        actions: Actions = self._player.probabilities(observations, masks).argmax(1)
+        return actions

@@ -43,6 +43,19 @@ class TurnPlayer(Protocol):
 
 
 @runtime_checkable
+class AskedPlayer(Player, Protocol):
+    """A player who says nothing of how he chooses and has to be asked in every decision; see `kismet_env.asked`.
+
+    What he does, or with what probabilities if he is a StochasticPlayer, depends on the first block of what he sees
+    and on nothing else.
+    """
+
+    def fingerprint(self) -> str:
+        """Return a text that is another one for players who might do something else, and the same in every process."""
+        ...
+
+
+@runtime_checkable
 class ValuePlayer(Protocol):
     """A player who says how many points he expects still to come after each action, as the optimum does."""
 
@@ -78,18 +91,6 @@ def sample(probabilities: npt.NDArray[np.floating], u: Shares) -> Actions:
     threshold = np.minimum(u * total, np.nextafter(total, 0.0))
     actions: Actions = (cumulated > threshold[:, None]).argmax(1)
     return actions
-
-
-class MostProbable:
-    """Plays the most probable action of a stochastic player, the lowest number among equals."""
-
-    def __init__(self, player: StochasticPlayer) -> None:
-        self._player = player
-
-    def act(self, observations: Observations, masks: Masks, u: Shares | None = None) -> Actions:
-        """Return an action for every row."""
-        actions: Actions = self._player.probabilities(observations, masks).argmax(1)
-        return actions
 
 
 def turn_values(

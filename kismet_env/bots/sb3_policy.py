@@ -6,6 +6,7 @@ What the model was trained on, its form of observations and its numbering of the
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,13 @@ class Sb3Policy(NetworkPlayer):
             ).distribution
         probabilities: npt.NDArray[np.floating] = distribution.probs.numpy(force=True)
         return probabilities
+
+    def weights(self) -> Iterable[bytes]:
+        """Yield all that the network is made of."""
+        yield str(self._policy).encode()
+        for name, tensor in self._policy.state_dict().items():
+            yield name.encode()
+            yield tensor.numpy(force=True).tobytes()
 
 
 def _form(space: spaces.Space[Any], rules: Rules) -> str:
