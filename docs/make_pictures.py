@@ -6,6 +6,7 @@ or a run the picture that is there stays.
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 import re
@@ -21,6 +22,7 @@ from PIL import Image
 from rich.console import Console
 
 from kismet_env.analysis import analyse
+from kismet_env.board import Board
 from kismet_env.bots import make
 from kismet_env.command_line import refusing, run, write_whole
 from kismet_env.evaluation import EVALUATION_DICE, game_keys
@@ -29,6 +31,7 @@ from kismet_env.record import Game
 from kismet_env.render.picture import picture
 from kismet_env.report import report
 from kismet_env.screen import game_screen, short_line_of
+from kismet_env.sitting import YOU, Match
 from kismet_env.solver import solve
 
 _IMAGES = Path(__file__).parent / "images"
@@ -36,6 +39,10 @@ _PLAYERS = ("turn_greedy", "optimal")
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 _SEED = 3
 _TABLE_MOVE, _SCREEN_MOVE = 42, 23  # of the games, from 0: decisions worth a picture
+_BOARD_MOVE, _BOARD_KEYS = (
+    40,
+    ("1", "2", "3", "?"),
+)  # the person's first decision after so many moves, and what is pressed
 _YARDSTICK = 288.58  # exact mean of turn_greedy: python evaluate.py turn_greedy --exact
 
 
@@ -57,9 +64,11 @@ def main(config: Config) -> None:
     print("watch.svg")
     browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
     if browser is None:
-        print(f"report.png stays: none of {', '.join(_BROWSERS)} is installed")
+        print(f"report.png and play.png stay: none of {', '.join(_BROWSERS)} is installed")
     else:
-        _write_png("report.png", _photographed(browser, report(alone, *analyse(alone, solve()))))
+        page = report(alone, *analyse(alone, solve()))
+        _write_png("report.png", _photographed(browser, page, width=1100, height=1240))
+        _write_png("play.png", _photographed(browser, *_board()))
     curve = config.run / "curve.csv"
     if not curve.exists():
         print(f"learning_curve.png stays: there is no {curve}")
@@ -76,9 +85,7 @@ def _played(names: tuple[str, ...]) -> Game:
     game = Game(names, key=int(game_keys(EVALUATION_DICE, _SEED, range(1))[0]))
     players = {name: make(name) for name in names}
     while not game.over:
-        seen = game.look()
-        player = players[names[game.player]]
-        game.play(int(player.act(seen.observations, seen.masks, game.choice_share())[0]))
+        game.let(players[names[game.player]])
     return game
 
 
@@ -100,16 +107,42 @@ def _screen(game: Game) -> str:
         )
     )
     svg = console.export_svg(title="python -m kismet_env watch turn_greedy --seed 3", unique_id="watch")
+    return _without_fonts(svg)
+
+
+def _board() -> tuple[str, int, int]:
+    """Return what `play` shows in the middle of a match, as a page, and its width and height."""
+    with tempfile.TemporaryDirectory() as folder:
+        game = Game((YOU, "turn_greedy"), key=int(game_keys(EVALUATION_DICE, _SEED, range(1))[0]))
+        person = make("optimal")
+        while len(game.moves) < _BOARD_MOVE or game.player > 0:
+            game.let(person if game.player == 0 else make("turn_greedy"))
+        match = Match(game, Path(folder, "game.json"), chances_known=lambda: True)
+        told = [f"{game.players[move.player]}: {move.said}" for move in game.moves if move.box is not None]
+        board = Board(match, told)
+
+        async def sit() -> str:
+            async with board.run_test(size=(80, 24)) as pilot:
+                await pilot.press(*_BOARD_KEYS)
+                return board.export_screenshot(title="python -m kismet_env play --against turn_greedy")
+
+        svg = _without_fonts(asyncio.run(sit()))
+    width, height = (round(float(side)) for side in re.findall(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)[0])
+    return f'<body style="margin: 0"><div style="width: {width}px">{svg}</div></body>', width, height
+
+
+def _without_fonts(svg: str) -> str:
+    """Return a picture that needs no resources from outside."""
     return re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL)
 
 
-def _photographed(browser: str, page: str) -> Image.Image:
-    """Return the upper part of a page as a wide screen shows it."""
+def _photographed(browser: str, page: str, width: int, height: int) -> Image.Image:
+    """Return the upper part of a page as a screen shows it."""
     with tempfile.TemporaryDirectory() as folder:
         source, picture_file = Path(folder, "report.html"), Path(folder, "report.png")
         source.write_text(page)
         options = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={folder}/user")
-        size = "--window-size=1100,1240"
+        size = f"--window-size={width},{height}"
         command = [browser, *options, size, f"--screenshot={picture_file}", source.as_uri()]
         subprocess.run(command, check=True, capture_output=True, timeout=120)
         return Image.open(picture_file).convert("RGB")

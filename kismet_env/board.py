@@ -54,16 +54,17 @@ class Board(App[None]):
     ALLOW_SELECT = False
     AUTO_FOCUS = None
     CSS = """
-    #table { height: 1fr; padding-left: 1; }
+    #table { height: 1fr; padding: 0 1; }
     #left { width: 1fr; min-width: 43; margin-right: 1; }
-    #card { max-width: 35; height: 1fr; overflow-x: auto; scrollbar-size: 1 1; }
+    #card { max-width: 34; height: 1fr; overflow-x: auto; }
     #head { text-style: bold; margin-bottom: 1; }
     #act { width: 100%; margin: 1 0; background: $panel; color: $foreground; text-style: none; }
     #act:hover { background: $primary 30%; }
     #act.ready { background: $primary; color: #161b1c; text-style: bold; }
     #act.ready:hover { background: $primary 85%; }
     #advice { margin-bottom: 1; }
-    #told { height: 1fr; scrollbar-size: 1 1; }
+    #told { height: 1fr; }
+    #card, #told { scrollbar-size: 1 1; scrollbar-color: #3d484b; scrollbar-background: $background; }
     .wide #left { margin-right: 3; }
     .wide #card { max-width: 100%; }
     """

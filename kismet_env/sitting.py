@@ -20,7 +20,7 @@ from kismet_env.batch import Step
 from kismet_env.bots import Player, make
 from kismet_env.command_line import write_whole
 from kismet_env.observation import decode_table
-from kismet_env.record import Game
+from kismet_env.record import Game, Move
 from kismet_env.rules import Rules
 from kismet_env.solver import solve
 from kismet_env.value_suite import ValueSuite, shares_of
@@ -168,8 +168,7 @@ class Match(Sitting):
     def choose(self, action: int) -> list[str]:
         """Play, let the others play, and write the game down."""
         move = self.game.play(action)
-        told = [] if move.box is None else [move.told(self.players, self.rules).text]
-        told += self._let_others_play()
+        told = self._told(move) + self._let_others_play()
         try:
             write_whole(self.path, self.game.to_json())
         except OSError as error:
@@ -181,9 +180,15 @@ class Match(Sitting):
         told = []
         while not self.over and self.game.player != self.seat:
             move = self.game.let(self._others[self.game.player])
-            if move.box is not None:
-                told.append(move.told(self.players, self.rules).text)
+            told += self._told(move)
         return told
+
+    def _told(self, move: Move) -> list[str]:
+        """Return what an entry has brought, a line each; nothing where dice were kept."""
+        if move.box is None:
+            return []
+        zeros = [f"{self.players[seat]}: 0 in {box.title}, forced" for seat, box in move.forced_zeros]
+        return [f"{self.players[move.player]}: {move.said}", *zeros]
 
     def report(self) -> list[str]:
         """Return the result, luck and regret of the person, and the costliest decisions; nothing before the end."""

@@ -205,7 +205,7 @@ def test_the_screen_is_whole_in_80_columns_and_without_colour(
     async def play(board: Board, pilot: Pilot[None]) -> None:
         await pilot.press("2", "down")
         card = shown(board, "#card Static")
-        assert card[0].split()[:4] == ["Basic", "Section", YOU, "greedy"]
+        assert card[0].split()[:4] == ["Basic", "Section", YOU, "gree"]
         assert card[-1].split()[:2] == ["Game", "total"]
         assert sum("▸" in line for line in card) == 1  # the box that is chosen
         assert shown(board, "#dice")[3].split() == ["1", "keep", "3", "4", "5"]
