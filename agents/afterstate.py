@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
+from reprlib import repr as short
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -30,10 +31,11 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from agents.run import Run, arithmetic
 from kismet_env.batch import Batch
 from kismet_env.bots.card_value import CardPlayer
+from kismet_env.command_line import Refusal
 from kismet_env.engine import ROLLS_PER_TURN
 from kismet_env.evaluation import SELECTION_DICE, TRAINING_DICE, game_keys
 from kismet_env.observation import CARD, Decision, card_layout, observe_cards
-from kismet_env.policy_file import Network, Policy, save_policy
+from kismet_env.policy_file import Network, Policy, check_architecture, save_policy
 from kismet_env.provenance import Provenance
 from kismet_env.rules import NUM_BOXES, Rules
 from kismet_env.tables import tables_of
@@ -43,6 +45,7 @@ Cards = npt.NDArray[np.int64]
 """Rows (filled, basic_total, armed), (C, 3)."""
 Values = npt.NDArray[np.float64]
 """Points still to come, (C,)."""
+_MOST_AT_ONCE = 1 << 20  # games, cards: more of them do not fit into memory
 
 
 @dataclass(frozen=True)
@@ -114,8 +117,13 @@ class Config:
                 raise ValueError(f"{name}={getattr(self, name)} is not from 0 to 1")
         if self.backwards_share == 1 or self.games < 2:
             raise ValueError("own games need a share of the run, and two in a round")
-        if not self.hidden_sizes or min(self.hidden_sizes) < 1:
-            raise ValueError(f"hidden_sizes={self.hidden_sizes} are not widths of at least 1")
+        for name in ("games", "batch_size", "selection_games"):
+            if (value := getattr(self, name)) > _MOST_AT_ONCE:
+                raise ValueError(f"{name}={value} is not at most {_MOST_AT_ONCE:,}")
+        try:
+            check_architecture((card_layout(self.rules).size, *self.hidden_sizes, 1), "silu")
+        except ValueError as error:
+            raise ValueError(f"hidden_sizes={short(self.hidden_sizes)}: {error}") from None
 
     def provenance(self) -> Provenance:
         """Return where the policies of these options come from."""
@@ -133,6 +141,12 @@ def train(config: Config, run: Run) -> None:
         is_last = False
         while not (is_last or run.interrupted):
             row = learner.round()
+            if not np.isfinite(row["error"] or 0.0):  # nothing of it may replace what is in the folder
+                run.plot({})
+                raise Refusal(
+                    f"the training has diverged after {learner.steps:,} steps; begin again with a lower "
+                    f"--learning-rate, or other options; {run.folder} keeps what was saved before"
+                )
             is_last = run.share_done(learner.steps) >= 1
             run.record(row)
             if (score := row["selection_score"]) is not None and run.is_best(score):

@@ -41,7 +41,7 @@ def table(report: dict[str, Any]) -> str:
 
 
 def _row(cells: tuple[str, ...]) -> str:
-    return f"| {' | '.join(cells)} |".replace("|  |", "| |")
+    return "|" + "".join(f" {cell} |" if cell else " |" for cell in cells)
 
 
 def _reach(interval: tuple[float, float]) -> float:

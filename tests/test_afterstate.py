@@ -140,7 +140,13 @@ def test_every_card_player_sees_the_same_card_once_the_basic_section_is_full() -
 
 @pytest.mark.parametrize(
     ("options", "reason"),
-    [("--games 1", "two in a round"), ("--td-lambda 2", "td_lambda=2"), ("--updates 0", "updates=0")],
+    [
+        ("--games 1", "two in a round"),
+        ("--games 9999999", "at most 1,048,576"),
+        ("--td-lambda 2", "td_lambda=2"),
+        ("--updates 0", "updates=0"),
+        ("--hidden-sizes 0", "hidden_sizes=(0,)"),
+    ],
 )
 def test_options_that_cannot_be_are_refused_in_one_line(
     options: str, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
