@@ -203,6 +203,7 @@ class VectorMaskInObservation(VectorWrapper):
             env.single_observation_space, env.single_action_space, self._keys, dtype
         )
         self.observation_space = batch_space(self.single_observation_space, env.num_envs)
+        self.autoreset_mode = env.metadata.get("autoreset_mode")  # where TorchRL looks for it
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin episodes in all rows, or in those of `options["reset_mask"]`."""

@@ -49,6 +49,24 @@ ROOT = Path(__file__).parent.parent
             r"^PPO: mean return -?\d+\.\d of the last 100 games, .* of all actions were illegal$",
             marks=pytest.mark.slow,
         ),
+        pytest.param(
+            "tianshou_dqn.py 400",
+            ("tianshou", "pettingzoo"),
+            r"^one player: mean \d+\.\d points in 20 games\n(.*\n)*two players: player_0 wins \d+% of 20 games",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "torchrl_ppo.py 2",
+            ("torchrl",),
+            r"^mean \d\d\.\d points in the last 1\d\d games, 0 illegal actions$",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "torchrl_two_players.py 3",
+            ("torchrl", "pettingzoo"),
+            r"^last game: \d+ decisions, 0 of them illegal; result of player_1 [+-]\d$",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_example(example: str, needs: tuple[str, ...], printed: str) -> None:
