@@ -35,7 +35,6 @@ _THEME = Theme(
 )
 _WIDEST = 200  # columns of the cards
 _COLUMN = 8  # columns of a card beside others
-_WAIT = "The chance to win is being worked out, once for these rules; ask again in a minute."
 
 
 class Board(App[None]):
@@ -282,6 +281,4 @@ class Board(App[None]):
     def _advice(self) -> RenderableType:
         """Return the best actions."""
         advice = advice_table(self._sitting.advice())
-        if len(self._sitting.players) > 1 and not self._sitting.knows_chances:
-            return Group(advice, Text(_WAIT, "dim"))
-        return advice
+        return Group(advice, Text(self._sitting.caveat, "dim")) if self._sitting.caveat else advice

@@ -42,13 +42,14 @@ def talk(sitting: Sitting, *, ask: Callable[[str], str] = input, say: Callable[[
                 return
             if words in ("q", "quit", "exit", "leave"):
                 return
-            for line in _answers(words, sitting):
-                say(line)
-            if words not in _QUESTIONS:
+            answer = _answer(words, sitting)
+            if not answer:
                 try:
                     action = understood(words, sitting.position(), sitting.legal)
                 except ValueError as error:
-                    say(str(error))
+                    answer = [str(error)]
+            for line in answer:
+                say(line)
         for line in sitting.choose(action):
             say(line)
 
@@ -71,23 +72,20 @@ def _situation(sitting: Sitting) -> list[str]:
     ]
 
 
-def _answers(words: str, sitting: Sitting) -> list[str]:
-    """Return the answer to what is a question."""
+def _answer(words: str, sitting: Sitting) -> list[str]:
+    """Return the answer to a question; nothing if it is none."""
     if words in ("?", "advice"):
-        return advice_lines(sitting.advice())
+        return [*_told(sitting.advice()), *filter(None, [sitting.caveat])]
     if words == "card":
         return _cards(sitting)
     return [HELP] if words in ("", "help", "h") else []
 
 
-_QUESTIONS = ("?", "advice", "card", "", "help", "h")
-
-
-def advice_lines(advice: tuple[Advised, ...], *, still: bool = False) -> list[str]:
-    """Return the best actions, a line each; `still`: with points to come, and not final scores."""
+def _told(advice: tuple[Advised, ...]) -> list[str]:
+    """Return the best actions, a line each."""
     lines = []
     for place, each in enumerate(advice, 1):
-        points = f"{each.score:.1f} points {'to come' if still else 'expected at the end'}"
+        points = f"{each.score:.1f} points expected at the end"
         loss = f", {each.loss:.2f} less than the most" if each.loss >= NO_LOSS else ""
         win = "" if each.win is None else f", wins {each.win:.1%}"
         lines.append(f"{place}. {each.text}: {points}{loss}{win}.")

@@ -30,6 +30,7 @@ YOU = "you"
 """What the person is called."""
 NUM_ADVISED = 3
 """How many of the best actions are named on demand, and how many of the costliest decisions at the end."""
+_WAIT = "The chance to win is being worked out, once for these rules; ask again in a minute."
 _KEEPS = actions_of("keeps")
 
 
@@ -77,6 +78,11 @@ class Sitting(ABC):
     def knows_chances(self) -> bool:
         """Whether chances to win can be told without a long wait."""
         return False
+
+    @property
+    def caveat(self) -> str:
+        """What there is to say of the advice, if anything."""
+        return _WAIT if len(self.players) > 1 and not self.knows_chances else ""
 
     @property
     def legal(self) -> npt.NDArray[np.bool_]:
@@ -163,7 +169,15 @@ class Match(Sitting):
         """
         told = self._let_others_play()
         write_whole(self.path, self.game.to_json())
+        self._warm_up()
         return told
+
+    def _warm_up(self) -> None:
+        """Compile, before the person waits for an answer, what answers will need."""
+        self.advice()
+        seen = self.look()
+        for player in self._others.values():
+            player.act(seen.observations, seen.masks, np.zeros(1))
 
     def choose(self, action: int) -> list[str]:
         """Play, let the others play, and write the game down."""

@@ -150,20 +150,27 @@ def test_a_game_is_left_in_a_terminal_and_goes_on_in_a_pipe(
     assert f"no game was left in {tmp_path / 'games'}" in error
 
 
-def test_others_play_while_one_waits(tmp_path: Path) -> None:
-    match = Match(Game(["turn_greedy", YOU], key=4), tmp_path / "game.json")
+def test_others_play_while_one_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    match = Match(Game(["turn_greedy", YOU], key=4), tmp_path / "game.json", chances_known=lambda: len(asked) == 2)
     told = match.begin()
     assert told == [f"turn_greedy: {match.game.moves[-1].said}"]
-    answers: Iterator[str] = iter(["yarborough"])
+    answers: Iterator[str] = iter(["?", "?", "yarborough"])
     said: list[str] = []
 
     def ask(prompt: str) -> str:
         try:
+            asked.append(prompt)
             return next(answers)
         except StopIteration:
             raise EOFError from None
 
-    talk(match, ask=ask, say=said.append)
+    with rough_judges(monkeypatch):
+        talk(match, ask=ask, say=said.append)
+    first, second = (place for place, line in enumerate(said) if line.startswith("1. "))
+    assert said[first + 3] == match.caveat
+    assert not re.search(r"wins \d", said[first])
+    assert re.search(r", wins \d+\.\d%\.$", said[second])
     points = match.game.position()["cards"][1]["YARBOROUGH"]
     place = said.index(f"you: {points} in Yarborough")
     assert said[place + 1].startswith("turn_greedy: ")

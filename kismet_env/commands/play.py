@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import platformdirs
 import tyro
 
@@ -22,7 +23,7 @@ from kismet_env.record import Game
 from kismet_env.rules import Rules
 from kismet_env.sitting import YOU, Match, Sitting
 from kismet_env.solver import solve
-from kismet_env.win_chance import judge_of
+from kismet_env.win_chance import action_chances
 
 
 @dataclass(frozen=True)
@@ -105,9 +106,15 @@ def _chances(game: Game) -> Callable[[], bool]:
     """
     if len(game.players) == 1:
         return lambda: False
-    process = multiprocessing.get_context("spawn").Process(target=judge_of, args=(game.rules,), daemon=True)
+    arguments = (game.rules, len(game.players))
+    process = multiprocessing.get_context("spawn").Process(target=_prepare, args=arguments, daemon=True)
     process.start()
     return lambda: process.exitcode == 0
+
+
+def _prepare(rules: Rules, num_players: int) -> None:
+    """Work out and compile all that chances to win need, for the disk to keep."""
+    action_chances(np.zeros((num_players, 4), np.int64), rules, roll=0, rolls_left=0)
 
 
 def sit(sitting: Sitting, *, plain: bool, told: list[str]) -> None:
