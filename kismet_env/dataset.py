@@ -223,8 +223,8 @@ class Tally:
         powers = np.stack([shard.returns**power for power in range(3)], axis=1)
         np.add.at(self._sums, shard.policies, powers)
 
-    def manifest(self, config: Config) -> dict[str, Any]:
-        """Return what `dataset.json` holds."""
+    def manifest(self, config: Config, best: float | None) -> dict[str, Any]:
+        """Return what `dataset.json` holds; `best` is the mean of perfect play, if that is known."""
         policies = []
         for policy, (count, total, squares) in zip(self._policies, self._sums.tolist(), strict=True):
             mean = total / count if count else None
@@ -242,7 +242,7 @@ class Tally:
             "episodes": self.episodes,
             "steps": self.steps,
             "policies": policies,
-            "optimum": solve(config.rules).start_value(config.start) if config.action_values else None,
+            "optimum": best,
             "layout": layout_of(config.rules).fingerprint,
             "fields": fields_,
             "shards": self.shards,
@@ -253,8 +253,9 @@ class Tally:
 def write(config: Config, report: Callable[[int], None] = lambda episodes: None) -> dict[str, Any]:
     """Write the data set of `config` and return its manifest; `report` hears how many more episodes there are.
 
-    What is interrupted leaves the shards that are done, with their manifest and datasheet, and passes the interrupt on.
-    Raises ValueError, and writes nothing, for options that are not valid.
+    Manifest and datasheet are written anew with every shard, so that whatever ends this early leaves a smaller data
+    set; what can be caught, such as Ctrl-C, takes away what does not belong to it and is passed on. Raises ValueError,
+    and writes nothing, for options that are not valid.
     """
     policies = _checked(config)
     play = partial(
@@ -268,21 +269,27 @@ def write(config: Config, report: Callable[[int], None] = lambda episodes: None)
     size = config.shard_episodes
     parts = [range(first, min(first + size, config.episodes)) for first in range(0, config.episodes, size)]
     tally = Tally(policies)
+    best = solve(config.rules).start_value(config.start) if config.action_values else None
+
+    def describe() -> None:
+        manifest = tally.manifest(config, best)
+        write_whole(config.out / MANIFEST, json.dumps(manifest, indent=2, allow_nan=False) + "\n")
+        write_whole(config.out / "README.md", datasheet(manifest))
+
     try:
         for shard in map_parts(partial(_write_shard, config.out, size, play), parts, config.processes):
             tally.add(shard)
+            describe()
             report(len(shard.returns))
     finally:
-        manifest = tally.manifest(config)
         if config.out.is_dir():
             whole = {shard["file"] for shard in tally.shards}
             for path in [*config.out.glob("shard-*.npz"), *config.out.glob(".shard-*.part")]:
                 if path.name not in whole:
                     path.unlink()
         if tally.shards:
-            write_whole(config.out / MANIFEST, json.dumps(manifest, indent=2, allow_nan=False) + "\n")
-            write_whole(config.out / "README.md", datasheet(manifest))
-    return manifest
+            describe()
+    return tally.manifest(config, best)
 
 
 def _checked(config: Config) -> list[Policy]:
@@ -301,15 +308,28 @@ def _checked(config: Config) -> list[Policy]:
 def read(folder: Path | str, *, check: bool = True) -> Iterator[Arrays]:
     """Yield the arrays of every shard of a data set, see FIELDS, one after the other.
 
-    Raises FileNotFoundError without the data set and, where `check` is set, ValueError for a file that has changed.
+    Raises FileNotFoundError without the data set, ValueError for one of another schema or whose manifest is damaged
+    and, where `check` is set, for a file that has changed.
     """
     folder = Path(folder)
-    for shard in json.loads((folder / MANIFEST).read_text())["shards"]:
-        content = (folder / shard["file"]).read_bytes()
-        if check and hashlib.sha256(content).hexdigest() != shard["sha256"]:
-            raise ValueError(f"{folder / shard['file']} does not have its checksum")
+    for name, digest in _files_of(folder / MANIFEST):
+        content = (folder / name).read_bytes()
+        if check and hashlib.sha256(content).hexdigest() != digest:
+            raise ValueError(f"{folder / name} does not have its checksum")
         with np.load(io.BytesIO(content)) as arrays:
             yield dict(arrays)
+
+
+def _files_of(path: Path) -> list[tuple[str, str]]:
+    """Return name and SHA-256 of every shard that the manifest at `path` tells of; ValueError for what is none."""
+    try:
+        manifest = json.loads(path.read_text())
+        schema, files = manifest["schema"], [(shard["file"], shard["sha256"]) for shard in manifest["shards"]]
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(f"{path} is damaged; make the data set again") from None
+    if schema != SCHEMA:
+        raise ValueError(f"{path} has schema {schema!r}, this version reads {SCHEMA}")
+    return files
 
 
 def datasheet(manifest: dict[str, Any]) -> str:

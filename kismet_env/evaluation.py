@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 import multiprocessing
+import os
 import pickle
 import signal
 import threading
@@ -224,7 +225,7 @@ def map_parts(play_part: Callable[[range], P], parts: list[range], processes: in
         return
     others = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")  # a fork of a process with threads, such as torch's, may hang
-    pool = ProcessPoolExecutor(processes, context)
+    pool = ProcessPoolExecutor(processes, context, _end_with_parent)
     try:
         with _interrupts_ignored():
             job = pickle.dumps(play_part)
@@ -237,6 +238,18 @@ def map_parts(play_part: Callable[[range], P], parts: list[range], processes: in
         raise
     finally:
         pool.shutdown()
+
+
+def _end_with_parent() -> None:
+    """Let this worker end when its parent was killed; else it would wait for the next games for ever."""
+    parent = multiprocessing.parent_process()
+
+    def wait() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _play_in_worker(job: bytes, games: range) -> Any:

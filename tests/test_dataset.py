@@ -3,7 +3,9 @@
 import json
 import runpy
 import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +148,36 @@ def test_players_come_in_their_shares() -> None:
     share = np.mean(steps["policy_ids"][np.unique(steps["episode_ids"], return_index=True)[1]])
     assert abs(share - 0.75) < 3.3 * (0.75 * 0.25 / 2000) ** 0.5
     assert "action_values" not in steps
+
+
+@pytest.mark.parametrize("text", ["{", "{}", "[1]", '{"schema": 1, "shards": [{}]}', '{"schema": 2, "shards": []}'])
+def test_a_manifest_that_is_damaged_or_of_another_schema_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "dataset.json").write_text(text)
+    with pytest.raises(ValueError, match=r"dataset\.json (is damaged|has schema 2, this version reads 1)"):
+        list(read(tmp_path))
+
+
+@pytest.mark.slow
+def test_what_is_killed_takes_its_workers_along_and_leaves_a_smaller_data_set(tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    options = "--episodes 1000000 --shard-episodes 10 --mix greedy=1 --no-action-values --processes 2"
+    argv = [sys.executable, "-m", "kismet_env.dataset", "--out", str(folder), *options.split()]
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    while not (folder / "dataset.json").exists():
+        time.sleep(0.1)
+    process.kill()
+    process.communicate(timeout=120)  # until nobody can write to its stdout any more, workers included
+    assert len(set(together(folder)["episode_ids"])) >= 10
+
+
+def test_every_shard_makes_the_data_set_larger(tmp_path: Path) -> None:
+    counts = []
+
+    def look(episodes: int) -> None:
+        counts.append(len(set(together(tmp_path / "set")["episode_ids"])))
+
+    write(Config(tmp_path / "set", episodes=7, mix=("greedy=1",), action_values=False, shard_episodes=3), look)
+    assert counts == [3, 6, 7]
 
 
 def test_a_shard_that_has_changed_is_refused(tmp_path: Path) -> None:
