@@ -34,7 +34,8 @@ PAGE_OF = {
     "kismet_env/versus_env.py": "kismet_versus.md",
     "kismet_env/kismet_v0.py": "kismet_v0.md",
 }
-LINK = re.compile(r"(?<=\]\()(?!\w+:|#)[^)#\s]+")
+PAGE_OF |= {f"kismet_env/policies/{card.name}": card.name for card in ROOT.glob("kismet_env/policies/*.md")}
+LINK = re.compile(r"\[([^\]]*)\]\((?!\w+:|#)([^)#\s]+)([^)]*)\)")
 FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 
 
@@ -62,17 +63,24 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Turn links between files of the repository into links between pages of the site, but not in code."""
+    """Turn links between files of the repository into links between pages of the site, but not in code blocks."""
     sources = {there: here for here, there in PAGE_OF.items()}
     folder = posixpath.dirname(sources.get(page.file.src_uri, f"docs/{page.file.src_uri}"))
 
     def on_the_site(link: re.Match[str]) -> str:
-        target = posixpath.normpath(posixpath.join(folder, link[0]))
+        text, address, place = link.groups()
+        target = posixpath.normpath(posixpath.join(folder, address))
         if target.startswith("examples/") and target.endswith(".py"):
-            return f"examples.md#{posixpath.basename(target).removesuffix('.py')}"
-        if target in PAGE_OF:
-            return PAGE_OF[target]
-        return target.removeprefix("docs/") if target.startswith("docs/") else link[0]
+            page = f"examples.md#{posixpath.basename(target).removesuffix('.py')}"
+        elif target in PAGE_OF:
+            page = PAGE_OF[target]
+        elif target.startswith("docs/"):
+            page = target.removeprefix("docs/")
+        elif (ROOT / target).exists():
+            return text  # a source file: named, but no page of the site
+        else:
+            page = address  # mkdocs will say that it leads nowhere
+        return f"[{text}]({page}{place})"
 
     pieces, end = [], 0
     for code in FENCED.finditer(markdown):
