@@ -84,3 +84,8 @@ def test_every_example_is_tested() -> None:
     marks = next(mark for mark in test_example.pytestmark if mark.name == "parametrize")
     tested = {case.values[0] if hasattr(case, "values") else case[0] for case in marks.args[1]}
     assert {case.split()[0] for case in tested} == {path.name for path in (ROOT / "examples").glob("*.py")}
+
+
+def test_examples_are_short() -> None:
+    lengths = {path.name: len(path.read_text().splitlines()) for path in (ROOT / "examples").glob("*.py")}
+    assert not {name: length for name, length in lengths.items() if length > 60}
