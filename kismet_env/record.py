@@ -12,6 +12,7 @@ reading it names the action at which it does.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
@@ -101,9 +102,12 @@ class Game:
     ) -> None:
         if isinstance(players, str) or not 1 <= len(players) <= MOST_PLAYERS:
             raise ValueError(f"players {players!r} are not a list of 1 to {MOST_PLAYERS} names")
+        for name in players:
+            if not isinstance(name, str) or not name or not name.isprintable():
+                raise ValueError(f"player {name!r} is not a name: some letters, and nothing that does not print")
         if key is not None and not (is_whole(key) and 0 <= key < 2**64):
             raise ValueError(f"key {key!r} is not a whole number from 0 to 2**64 - 1")
-        self.players = tuple(map(str, players))
+        self.players = tuple(players)
         self.rules, self.key, self.start = Rules.of(rules), key, start
         self.moves: list[Move] = []
         self._batch = Batch(1, len(players), rules=self.rules, illegal_action="raise")
@@ -217,16 +221,17 @@ class Game:
         number of the action, the first one being 1.
         """
         try:
-            record = json.loads(text)
-        except json.JSONDecodeError as error:
+            record = json.loads(text, object_pairs_hook=_once_each)
+        except ValueError as error:
             raise ValueError(f"the record is no JSON: {error}") from None
+        except RecursionError:
+            raise ValueError("the record is no JSON that anybody would write: lists in lists without end") from None
         _check_fields(record)
         key = record.get("key")
         if key is not None:
-            try:
-                key = int(key, 16)
-            except (TypeError, ValueError):
-                raise ValueError(f"record: key {key!r} is not a text of 16 hexadecimal digits") from None
+            if not isinstance(key, str) or not re.fullmatch(r"[0-9a-fA-F]{16}", key):
+                raise ValueError(f"record: key {key!r} is not a text of 16 hexadecimal digits")
+            key = int(key, 16)
         actions, start = record["actions"], record.get("start")
         if key is None and actions:
             first = actions[0] if isinstance(actions[0], Mapping) else {}
@@ -262,8 +267,8 @@ class Game:
             raise ValueError("the next action does not say on which dice; without a key every action has to")
         move = self.play(_number(entry), told)
         written = _entry(move)
-        for name in ("points", "bonus", "forced_zeros"):
-            _agree(entry, name, written.get(name, 0 if name == "bonus" else None))
+        for name, nothing in (("points", None), ("bonus", 0), ("forced_zeros", [])):
+            _agree(entry, name, written.get(name, nothing))
 
 
 def _entry(move: Move) -> dict[str, Any]:
@@ -284,11 +289,21 @@ def _entry(move: Move) -> dict[str, Any]:
     return entry
 
 
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object; ValueError for a field that is there twice, of which readers take one or the other."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the field {twice!r} is there twice")
+    return fields
+
+
 def _check_fields(record: Any) -> None:
     """Raise ValueError unless this is a mapping with the fields of a record of this version."""
     if not isinstance(record, Mapping) or "record" not in record:
         raise ValueError(f"this is no record of a game: a JSON object with the fields {', '.join(_FIELDS)}")
-    if record["record"] != VERSION:
+    if not is_whole(record["record"]) or record["record"] != VERSION:
         raise ValueError(f"this is a record of version {record['record']!r}; version {VERSION} can be read")
     for name in record:
         if name not in _FIELDS:

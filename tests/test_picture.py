@@ -165,17 +165,35 @@ def test_an_environment_draws_its_game_and_tells_the_last_action(env_id: str) ->
     assert shows(copied.render(), f"{who}: {actions_of('keeps').text(action)}", 17) > 0.999
 
 
-def test_a_window_opens_shows_and_closes() -> None:
+def test_windows_open_show_and_close_each_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     pygame = pytest.importorskip("pygame")
-    env = gym.make(ID, render_mode="human")
+    windows = []
+
+    def opened(*args: Any) -> Any:
+        windows.append(pygame_window(*args))
+        return windows[-1]
+
+    pygame_window = pygame.Window
+    monkeypatch.setattr(pygame, "Window", opened)
+    env, other = gym.make(ID, render_mode="human"), gym.make(ID, render_mode="human")
+    other.reset(seed=1)
     _, info = env.reset(seed=0)
     env.step(int(info["action_mask"].argmax()))
     assert env.render() is None
-    surface = pygame.surfarray.array3d(pygame.display.get_surface()).swapaxes(0, 1)
+    other.close()
+    other.close()
+    env.render()
+    assert len(windows) == 2
+    surface = pygame.surfarray.array3d(windows[1].get_surface()).swapaxes(0, 1)
     assert dice_in(surface) == [(COLORS[face], face) for face in env.unwrapped.position()["dice"]]
+    with pytest.raises(pygame.error, match="Invalid window"):
+        windows[0].get_surface()
+    pygame.display.quit()  # somebody else's end of all windows
+    env.render()
+    other.reset(seed=2)
+    assert len(windows) == 4
     env.close()
-    env.close()
-    assert pygame.display.get_surface() is None
+    other.close()
 
 
 def test_pettingzoo_draws_for_all_its_modes() -> None:

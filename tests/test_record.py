@@ -98,9 +98,15 @@ def set_(number: int, **fields: Any) -> Any:
     [
         ("{", "the record is no JSON"),
         ("[]", "this is no record of a game"),
+        ("[" * 100_000, "lists in lists without end"),
+        ('{"record": 1, "record": 1}', "the field 'record' is there twice"),
+        (wrong(lambda record: record.update(record=True)), "this is a record of version True"),
         (wrong(lambda record: record.update(record=2)), "this is a record of version 2; version 1 can be read"),
         (wrong(lambda record: record.update(colour=2)), "record: unknown field 'colour'; fields are record, "),
         (wrong(lambda record: record.update(key=7)), "record: key 7 is not a text of 16 hexadecimal digits"),
+        (wrong(lambda record: record.update(key=" 0x7 ")), "record: key ' 0x7 ' is not a text of 16 hexadecimal"),
+        (wrong(lambda record: record.update(players=[["a"]])), r"player \['a'\] is not a name"),
+        (wrong(lambda record: record.update(players=["a\x1b[2J"])), r"player 'a\\x1b\[2J' is not a name"),
         (wrong(lambda record: record.update(start=7), key=False), "record: start 7 is not a mapping"),
         (wrong(lambda record: record.update(totals=[1])), r"record: totals are \[\d+\] after the last action, not"),
         (wrong(set_(4, does="fill Kismet", action=224, points=0)), "action 4 of .*: fill Kismet is not legal with"),
@@ -117,6 +123,11 @@ def set_(number: int, **fields: Any) -> Any:
 def test_what_breaks_the_rules_is_refused_with_the_number_of_the_action(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Game.from_json(text)
+
+
+def test_what_nothing_was_forced_into_may_say_so() -> None:
+    text = wrong(lambda record: record["actions"][0].update(forced_zeros=[], bonus=0))
+    assert Game.from_json(text).totals == played(["greedy"]).totals
 
 
 def test_dice_that_cannot_follow_are_refused() -> None:

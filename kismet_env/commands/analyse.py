@@ -35,7 +35,7 @@ def main(config: Config) -> None:
     with refusing():
         if config.html is not None:
             check_writable(config.html, folder=False)
-        game = Game.from_json(config.record.read_text())
+        game = Game.from_json(config.record.read_text("utf-8-sig"))
     judged, sums = analyse(game, solve(game.rules, progress=True))
     console = Console()
     for one in judged:

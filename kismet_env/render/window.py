@@ -13,7 +13,7 @@ class Window:
 
     def __init__(self, title: str) -> None:
         self._title = title
-        self._screen: Any = None
+        self._window: Any = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Window, (self._title,)
@@ -24,20 +24,17 @@ class Window:
             import pygame
         except ImportError:
             raise ImportError("a window needs pygame-ce: pip install 'kismet-env[render]'") from None
-        if self._screen is None:
+        if self._window is None or not pygame.display.get_init():  # whoever ends the display closes all windows
             pygame.display.init()
-            pygame.display.set_caption(self._title)
-            self._screen = pygame.display.set_mode((frame.shape[1], frame.shape[0]))
+            self._window = pygame.Window(self._title, (frame.shape[1], frame.shape[0]))
             self._clock = pygame.time.Clock()
-        pygame.surfarray.blit_array(self._screen, frame.swapaxes(0, 1))
+        pygame.surfarray.blit_array(self._window.get_surface(), frame.swapaxes(0, 1))
         pygame.event.pump()  # or the system takes the window for hung
-        pygame.display.flip()
+        self._window.flip()
         self._clock.tick(fps)
 
     def close(self) -> None:
-        """Close the window; nothing happens to one that is closed."""
-        if self._screen is not None:
-            import pygame
-
-            pygame.display.quit()
-            self._screen = None
+        """Close the window, and no other one; nothing happens to one that is closed."""
+        if self._window is not None:
+            self._window.destroy()
+            self._window = None
