@@ -10,7 +10,6 @@ if __name__ == "__main__":
 import json
 import os
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -20,7 +19,6 @@ from typing import Annotated, Any
 
 try:
     import tyro
-    from rich.progress import Progress, TaskID
 except ModuleNotFoundError as missing:
     print(f"evaluate.py needs {missing.name}; install it with pip install -e '.[train]'", file=sys.stderr)
     raise SystemExit(2) from None
@@ -28,12 +26,10 @@ except ModuleNotFoundError as missing:
 from kismet_env import asked, leaderboard
 from kismet_env.batch import MOST_PLAYERS
 from kismet_env.bots import AskedPlayer, Player, StochasticPlayer, TurnPlayer, make
-from kismet_env.command_line import check_writable, progress_bar, refusing, run, write_whole
+from kismet_env.command_line import check_writable, prepare_matches, progress_bar, refusing, run, teller, write_whole
 from kismet_env.contest import play_contest, summarise_contests
 from kismet_env.dice import hash_words
-from kismet_env.endgame import endgame_of
 from kismet_env.evaluation import YARDSTICK, Regrets, exact, play, summarise, yardstick
-from kismet_env.late_cards import late_cards
 from kismet_env.provenance import package_versions
 from kismet_env.ratings import rate
 from kismet_env.rules import Rules
@@ -119,7 +115,7 @@ def _play(config: Config, players: dict[str, Player]) -> None:
     results, exact_values, distributions = {}, {}, {}
     with progress_bar() as bar:
         if config.optimum:
-            yardstick(config.rules, _teller(bar, f"{YARDSTICK}, exactly"))
+            yardstick(config.rules, teller(bar, f"{YARDSTICK}, exactly"))
         for name, player in players.items():
             results[name] = play(
                 player,
@@ -134,10 +130,10 @@ def _play(config: Config, players: dict[str, Player]) -> None:
             if not isinstance(player, TurnPlayer) and config.exact_networks is None:
                 continue
             with refusing():  # a folder that has become full
-                teller = _teller(bar, f"{name}, exactly")
-                exact_values[name] = exact(player, config.rules, teller, folder=config.exact_networks)
+                tell = teller(bar, f"{name}, exactly")
+                exact_values[name] = exact(player, config.rules, tell, folder=config.exact_networks)
             if config.distribution:
-                distributions[name] = exact_values[name].distribution(_teller(bar, f"{name}, every total"))
+                distributions[name] = exact_values[name].distribution(teller(bar, f"{name}, every total"))
     report = summarise(
         results, seed=config.seed, rules=config.rules, exact_values=exact_values, distributions=distributions
     )
@@ -162,12 +158,9 @@ def _contend(config: Config, players: dict[str, Player]) -> None:
     """Let everybody play against everybody else."""
     contests, deals = {}, -(-config.games // config.seats)
     tables = list(dict.fromkeys(combinations(config.versus, config.seats)))
+    if config.optimum or "win_probability" in players:
+        prepare_matches(config.rules)
     with progress_bar() as bar:
-        if config.optimum or "win_probability" in players:
-            optimum = solve(config.rules, progress=True)
-            optimum.prepare_sds(progress=True)
-            late_cards(optimum, _teller(bar, "late cards"))
-            endgame_of(config.rules, _teller(bar, "endgame"))
         for names in tables:
             contests[names] = play_contest(
                 [players[name] for name in names],
@@ -285,18 +278,6 @@ def _check_exact(config: Config, players: dict[str, Player]) -> None:
         if config.distribution and isinstance(player, StochasticPlayer):
             raise ValueError(f"--distribution would have to ask player {name!r} everything anew; leave it out")
         print(f"{name}: {cost}; Ctrl-C is safe, the same command goes on from there", file=sys.stderr)
-
-
-def _teller(bar: Progress, description: str) -> Callable[[float], None]:
-    """Return what shows the share done of something that may be in the cache: then it is never called."""
-    tasks: list[TaskID] = []
-
-    def tell(share: float) -> None:
-        if not tasks:
-            tasks.append(bar.add_task(description, total=100))
-        bar.update(tasks[0], completed=round(100 * share))
-
-    return tell
 
 
 def _write(config: Config, report: dict[str, Any]) -> None:

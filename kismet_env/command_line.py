@@ -22,10 +22,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from kismet_env.endgame import endgame_of
+from kismet_env.late_cards import late_cards
 from kismet_env.rules import SUITE, Rules
+from kismet_env.solver import solve
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
+    from rich.progress import Progress, TaskID
 
 C = TypeVar("C")
 
@@ -206,3 +209,24 @@ def progress_bar() -> Progress:
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+
+def teller(bar: Progress, description: str) -> Callable[[float], None]:
+    """Return what shows the share done of something that may be in the cache: then it is never called."""
+    tasks: list[TaskID] = []
+
+    def tell(share: float) -> None:
+        if not tasks:
+            tasks.append(bar.add_task(description, total=100))
+        bar.update(tasks[0], completed=round(100 * share))
+
+    return tell
+
+
+def prepare_matches(rules: Rules) -> None:
+    """Put into the cache what the chances to win under `rules` are judged by, with bars: minutes, the first time."""
+    optimum = solve(rules, progress=True)
+    optimum.prepare_sds(progress=True)  # not below: rich holds back what others write while its bar is shown
+    with progress_bar() as bar:
+        late_cards(optimum, teller(bar, "late cards"))
+        endgame_of(rules, teller(bar, "endgame"))

@@ -41,7 +41,8 @@ h1 { font-size: 1.75rem; line-height: 1.2; margin: 0 0 .3rem; letter-spacing: -.
 h2 { font-size: 1.15rem; margin: 2.6rem 0 .3rem; }
 p { margin: .3rem 0; max-width: 68ch; }
 .soft, caption, figcaption { color: var(--soft); font-size: .9rem; }
-.rules { overflow-wrap: anywhere; }
+.rules, h1, p, .legend, .worst, .sums tbody th, .turn th, .score thead th, .zero { overflow-wrap: anywhere; }
+.sums tbody th { min-width: 5rem; } .score thead th.number { white-space: normal; min-width: 3.2rem; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; margin-top: .8rem; }
 caption { text-align: left; padding: 0 0 .3rem; caption-side: top; }
 th, td { text-align: left; padding: .42rem .6rem; border-bottom: 1px solid var(--line); vertical-align: middle; }
@@ -58,7 +59,7 @@ figure { margin: 1rem 0 0; background: var(--card); border: 1px solid var(--line
 .graph .mistake { stroke: var(--card); stroke-width: 1.5; fill: var(--bad); }
 .legend { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; margin: 0 0 .4rem; padding: 0; list-style: none;
   font-weight: 600; font-size: .92rem; }
-.legend svg { width: 30px; height: 10px; margin-right: .4rem; vertical-align: middle; }
+.legend li { min-width: 0; } .legend svg { width: 30px; height: 10px; margin-right: .4rem; vertical-align: middle; }
 .legend line { stroke-width: 2.5; }
 .scroll { overflow-x: auto; }
 .dice { display: inline-block; white-space: nowrap; line-height: 0; vertical-align: middle; }
@@ -87,7 +88,7 @@ a { color: var(--accent); }
   .moves td.number { text-align: left; } .moves td.number::before { content: attr(data-label) " "; color: var(--soft);
     font-weight: 400; font-size: .82rem; }
   .moves .better:empty { display: none; } .moves .instead::before { content: "better: "; font-size: .82rem; }
-  .sums th, .sums td { padding: .4rem .35rem; font-size: .9rem; }
+  .sums th, .sums td { padding: .4rem .3rem; font-size: .88rem; } .sums thead th { white-space: normal; }
 }
 @media print { :root { color-scheme: light; --paper: #fff; --card: #fff; --ink: #000; --soft: #444; --line: #bbb;
   --accent: #1b5e4b; --bad: #b3261e; --good: #1c6b3c; --gold: #a86c00; --band: #eee; --p0: #1b5e4b; --p1: #b4471f;

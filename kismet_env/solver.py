@@ -335,7 +335,7 @@ def cached_values(rules: Rules, progress: bool = False) -> npt.NDArray[np.float6
     """Return what `solve` makes an Optimum of: the values on disk, or new ones that are put there."""
 
     def values() -> npt.NDArray[np.float64]:
-        with bar(progress) as report:
+        with _bar(progress) as report:
             return solve_values(tables_of(rules), report)
 
     return kept("optimum", {"sources": sources(), "rules": json.dumps(asdict(rules))}, values)
@@ -346,7 +346,7 @@ def cached_sds(optimum: Optimum, progress: bool = False) -> Sds:
 
     def packed() -> npt.NDArray[np.uint8]:
         policy = TurnPolicy("best", write_worths=optimum.write_worths)
-        with bar(progress, "spread") as report:
+        with _bar(progress, "spread") as report:
             return Sds.of(PolicyValue(policy, tables_of(optimum.rules), report)).packed()
 
     about = {"sources": sources(), "sd of": json.dumps(asdict(optimum.rules))}
@@ -354,7 +354,7 @@ def cached_sds(optimum: Optimum, progress: bool = False) -> Sds:
 
 
 @contextmanager
-def bar(progress: bool, doing: str = "solving") -> Iterator[Callable[[float], None]]:
+def _bar(progress: bool, doing: str = "solving") -> Iterator[Callable[[float], None]]:
     """Show a bar of the share done on a terminal's error output, where `progress` is wished for."""
     if not (progress and sys.stderr.isatty()):
         yield lambda share: None

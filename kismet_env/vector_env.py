@@ -15,6 +15,7 @@ from gymnasium.vector.utils import batch_space
 from kismet_env.batch import Batch, Step, whole_number
 from kismet_env.env import Observation, seed_of
 from kismet_env.position import Position, read_position
+from kismet_env.render.onlooker import RENDER_FPS
 from kismet_env.render.sheet import sheet
 from kismet_env.rules import Rules
 
@@ -41,9 +42,10 @@ class KismetVectorEnv(VectorEnv[Observation, npt.NDArray[np.int64], npt.NDArray[
     position for all rows or a list. Infos hold arrays: `action_mask` int8 (N, A), `illegal_action` bool (N,),
     `scorecard` int16 (N, 15), `total` int16 (N,), each with its presence array `_action_mask` and so on; under
     "SameStep" also `final_obs` and `final_info` in the steps that end a game. All arrays are new at every call.
+    `render_mode` "ansi" or "rgb_array" gives the sheet or the picture of every row, the latter without the last action.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012 (as declared by Gymnasium)
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array", "ansi"], "render_fps": RENDER_FPS}  # noqa: RUF012 (as declared by Gymnasium)
 
     def __init__(
         self,
@@ -210,11 +212,16 @@ class KismetVectorEnv(VectorEnv[Observation, npt.NDArray[np.int64], npt.NDArray[
         """Return the position of one row in the form that `reset(options={"position": ...})` takes."""
         return self.batch.position(row)
 
-    def render(self) -> tuple[str, ...] | None:
-        """Return the score sheet of every row as text ("ansi"); None with any other render mode."""
-        if self.render_mode != "ansi":
-            return None
-        return tuple(sheet(self.position(row), self.rules) for row in range(self.num_envs))
+    def render(self) -> tuple[str | npt.NDArray[np.uint8], ...] | None:
+        """Return the score sheet ("ansi") or a picture of the table ("rgb_array") of every row; else None."""
+        positions = (self.position(row) for row in range(self.num_envs))
+        if self.render_mode == "ansi":
+            return tuple(sheet(position, self.rules) for position in positions)
+        if self.render_mode == "rgb_array":
+            from kismet_env.render.picture import picture  # needs Pillow
+
+            return tuple(picture(position, self.rules) for position in positions)
+        return None
 
 
 def _rising(seed: int, count: int) -> list[int]:

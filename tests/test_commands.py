@@ -1,5 +1,6 @@
 """The commands of `python -m kismet_env`: what they print and write, how they refuse, and the page about a game."""
 
+import importlib
 import io
 import re
 import shlex
@@ -9,16 +10,19 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from rough import rough_judges
 
 from kismet_env import __main__ as command_line
 from kismet_env.actions import actions_of
 from kismet_env.analysis import analyse
 from kismet_env.record import Game
 from kismet_env.report import report
+from kismet_env.rules import Rules
 from kismet_env.solver import solve
 
 pytest.importorskip("rich")
 pytest.importorskip("tyro")
+watch = importlib.import_module("kismet_env.commands.watch")
 ARMED = {"KISMET": 65, "ACES": 3, "STRAIGHT": 30}
 
 
@@ -64,6 +68,9 @@ def test_the_example_of_every_help_runs(
         (["watch", "nobody"], "player 'nobody' is unknown; players are"),
         (["watch", "greedy", "--seed", "-1"], "seed -1 is negative"),
         (["watch", "greedy", "--video", "game.avi"], "--video game.avi does not end in .mp4"),
+        (["watch", "greedy", "--video", "game.mp4", "--record", "game.mp4"], "--record and --video are both game.mp4"),
+        (["watch", "greedy", "--game", str(2**64)], "--game 18446744073709551616 is not a whole number from 0 to"),
+        (["analyse", "game.json", "--html", "./game.json"], "--html game.json is the game itself; give another place"),
         (["watch", *["greedy"] * 7], "are not a list of 1 to 6 names"),
         (["analyse", "nothing.json"], "No such file or directory: 'nothing.json'"),
     ],
@@ -82,6 +89,14 @@ def test_what_cannot_be_done_is_said_in_a_line(
     assert message in error
     assert error.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_what_a_player_to_win_needs_is_prepared_before_the_game(monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared = []
+    monkeypatch.setattr(watch, "prepare_matches", prepared.append)
+    with rough_judges(monkeypatch):
+        assert command_line.main(["watch", "win_probability", "random", "--rules", "no_bonus"]) == 0
+    assert prepared == [Rules.of("no_bonus")]
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """evaluate.py: wrong calls end in one line, right ones in a table, a report and plots that are whole."""
 
 import contextlib
+import io
 import json
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from rough import rough_judges
 
 import evaluate
 from evaluate import Config, main
+from kismet_env import command_line
 from kismet_env.bots import make
 from kismet_env.command_line import DONE, INTERRUPTED, WRONG_INPUT, parse, run, write_whole
 from kismet_env.evaluation import Regrets, play, summarise
@@ -213,8 +215,8 @@ def test_contests_print_tables_of_80_columns_and_write_report_and_map(
 ) -> None:
     names = ["turn_greedy", "optimal", "win_probability"]
     argv = ["--versus", *names, "--seats", str(seats), "--games", "31", "--json", "report.json", "--plots", "plots"]
-    monkeypatch.setattr(evaluate, "late_cards", lambda optimum, report: None)
-    monkeypatch.setattr(evaluate, "endgame_of", lambda rules, report: None)
+    monkeypatch.setattr(command_line, "late_cards", lambda optimum, report: None)
+    monkeypatch.setattr(command_line, "endgame_of", lambda rules, report: None)
     with rough_judges(monkeypatch):
         assert run(main, Config, argv) == DONE
     out, err = capsys.readouterr()
@@ -412,3 +414,24 @@ def test_two_processes_print_the_same_results() -> None:
         return [agent["mean"] for agent in json.loads(Path(f"{processes}.json").read_text())["agents"]]
 
     assert means("1") == means("2")
+
+
+def test_every_bar_of_what_matches_need_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    def spread(optimum: Optimum, progress: bool = False) -> None:
+        print("\rspread [####", end="", file=sys.stderr, flush=progress)
+
+    def told(about: Any, report: Any) -> None:
+        report(0.5)
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(Optimum, "prepare_sds", spread)
+    monkeypatch.setattr(command_line, "late_cards", told)
+    monkeypatch.setattr(command_line, "endgame_of", told)
+    command_line.prepare_matches(Rules())
+    first, second, third = (terminal.getvalue().find(word) for word in ("\rspread [####", "late cards", "endgame"))
+    assert -1 < first < second < third

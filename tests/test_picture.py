@@ -141,6 +141,14 @@ def test_the_last_action_tells_of_points_bonus_and_forced_zeros() -> None:
     assert last == ("Bo: fill Sixes, 6 points, bonus 75; Ann: 0 in Aces", (), ((1, Box.SIXES), (0, Box.ACES)))
 
 
+def test_narrow_columns_call_agents_by_their_own_numbers() -> None:
+    position = {**POSITION, "cards": [{}] * 4, "kismets_rolled": [0] * 4}
+    names = [f"player_{seat}" for seat in range(4)]
+    assert np.array_equal(
+        shown(position, names=names)[174:210], shown(position, names=["P0", "P1", "P2", "P3"])[174:210]
+    )
+
+
 @pytest.mark.parametrize("env_id", [ID, "kismet_env/KismetVersus-v0"])
 def test_an_environment_draws_its_game_and_tells_the_last_action(env_id: str) -> None:
     env = gym.make(env_id, render_mode="rgb_array").unwrapped

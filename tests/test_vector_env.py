@@ -5,6 +5,7 @@ import json
 import pickle
 import re
 import warnings
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -379,3 +380,19 @@ def test_render_gives_the_sheet_of_every_row() -> None:
     sheets = env.render()
     assert len(sheets) == 2
     assert all("K I S M E T" in sheet for sheet in sheets)
+
+
+def test_render_gives_the_picture_of_every_row_also_to_videos(tmp_path: Path) -> None:
+    pytest.importorskip("PIL")
+    pytest.importorskip("moviepy")
+    env = gym.make_vec("kismet_env/Kismet-v0", num_envs=2, render_mode="rgb_array")
+    recorded = gym.wrappers.vector.RecordVideo(env, str(tmp_path / "new"), video_length=3, disable_logger=True)
+    _, infos = recorded.reset(seed=5)
+    for row, frame in enumerate(env.render()):
+        single = gym.make("kismet_env/Kismet-v0", render_mode="rgb_array")
+        single.reset(seed=5 + row)
+        assert np.array_equal(frame, single.render())
+    for _ in range(4):
+        _, _, _, _, infos = recorded.step(infos["action_mask"].argmax(1))
+    recorded.close()
+    assert len(list((tmp_path / "new").glob("*.mp4"))) == 1

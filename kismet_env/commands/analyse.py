@@ -35,6 +35,8 @@ def main(config: Config) -> None:
     with refusing():
         if config.html is not None:
             check_writable(config.html, folder=False)
+            if config.html.resolve() == config.record.resolve():
+                raise ValueError(f"--html {config.html} is the game itself; give another place")
         game = Game.from_json(config.record.read_text("utf-8-sig"))
     judged, sums = analyse(game, solve(game.rules, progress=True))
     console = Console()

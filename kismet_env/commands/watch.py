@@ -19,7 +19,7 @@ from rich.text import Text
 
 from kismet_env.analysis import Analyst, Judged
 from kismet_env.bots import Player, make
-from kismet_env.command_line import Refusal, check_writable, progress_bar, refusing, write_whole
+from kismet_env.command_line import Refusal, check_writable, prepare_matches, progress_bar, refusing, write_whole
 from kismet_env.evaluation import EVALUATION_DICE, game_keys
 from kismet_env.record import Game
 from kismet_env.rules import Rules
@@ -28,6 +28,7 @@ from kismet_env.solver import solve
 
 _EXAMPLE = "python -m kismet_env watch turn_greedy"
 _FPS, _FRAMES_A_PICTURE = 4, 6
+_MOST_GAMES = 2**63
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,11 @@ def main(config: Config) -> None:
         key = int(game_keys(EVALUATION_DICE, config.seed, range(config.game, config.game + 1))[0])
         game = Game(config.players, config.rules, key=key)
     analyst = Analyst(solve(config.rules, progress=True), game.beginning)
+    if len(players) > 1 and "win_probability" in config.players:
+        prepare_matches(config.rules)
+    seen = game.look()
+    for player in dict.fromkeys(players):  # players forget nothing, but what is compiled is compiled before the game
+        player.act(seen.observations, seen.masks, game.choice_share())
     try:
         _play(game, analyst, players, config)
     finally:
@@ -79,13 +85,15 @@ def _checked(config: Config) -> list[Player]:
     """Return the players; ValueError for what cannot be played, shown or written."""
     if not config.players:
         raise ValueError(f"no player is named; for example: {_EXAMPLE}")
-    if config.game < 0:
-        raise ValueError(f"--game {config.game} is not a whole number from 0 up")
+    if not 0 <= config.game < _MOST_GAMES:
+        raise ValueError(f"--game {config.game} is not a whole number from 0 to {_MOST_GAMES - 1}")
     if not config.pause >= 0:
         raise ValueError(f"--pause {config.pause} is not a number of seconds from 0 up")
     for path in filter(None, (config.record, config.video)):
         check_writable(path, folder=False)
     if config.video is not None:
+        if config.video == config.record:
+            raise ValueError(f"--record and --video are both {config.video}; give two places")
         if config.video.suffix != ".mp4":
             raise ValueError(f"--video {config.video} does not end in .mp4")
         try:

@@ -6,6 +6,7 @@ smooth edges; a picture is the table with such stamps on it, put there by numpy 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
@@ -245,8 +246,16 @@ def _put_labels(frame: Frame, section: _Section, rules: Rules, names: tuple[str,
     _write(frame, section.title, x, top + _ROW // 2, 17, _INK, bold=True)
     for seat, name in enumerate(names):
         left, y, width = _cell(section, 0, seat, len(names))
-        short = name if _width(name, 14, True) <= width - 6 else f"P{seat + 1}"
-        _write_middle(frame, short, left, y, width, 14, _INK, bold=True)
+        _write_middle(
+            frame,
+            name if _width(name, 14, True) <= width - 6 else _initial(name, seat),
+            left,
+            y,
+            width,
+            14,
+            _INK,
+            bold=True,
+        )
     labels = [(box.title, worth_of(box, rules)) for box in section.boxes]
     if section.boxes is BASIC_BOXES:
         labels += [("Basic total", ""), ("Bonus", tiers_of(rules, " · "))]
@@ -260,6 +269,12 @@ def _put_labels(frame: Frame, section: _Section, rules: Rules, names: tuple[str,
             _write(frame, _cut(worth, _LABEL - 18, 12, False), x, y + 28, 12, _FAINT)
         else:
             _write(frame, title, x, y + _ROW // 2, 15, _INK)
+
+
+def _initial(name: str, seat: int) -> str:
+    """Return what stands over a narrow column: P2 for "Player 2", P1 for the agent "player_1", else by the seat."""
+    numbered = re.fullmatch(r"player[ _](\d)", name, re.IGNORECASE)
+    return f"P{numbered[1] if numbered else seat + 1}"
 
 
 class _Stamp(NamedTuple):
