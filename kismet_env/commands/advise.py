@@ -14,7 +14,7 @@ import tyro
 from rich.console import Console
 
 from kismet_env.advice import advise
-from kismet_env.command_line import refusing
+from kismet_env.command_line import prepare_matches, refusing
 from kismet_env.dice import roll_index
 from kismet_env.observation import decode_table
 from kismet_env.record import Game
@@ -23,7 +23,7 @@ from kismet_env.rules import BASIC_BOXES, MAX_BASIC_TOTAL, NUM_BOXES, Box, Rules
 from kismet_env.screen import advice_table, small_dice
 from kismet_env.solver import Optimum, solve
 from kismet_env.tables import max_total
-from kismet_env.win_chance import TOTAL, judge_of
+from kismet_env.win_chance import TOTAL
 
 _ASSUMED = "Opponents are taken to have the same boxes open, the same Basic total and no second Kismet ahead."
 
@@ -72,8 +72,7 @@ def main(config: Config) -> None:
     with refusing():
         _check_card(optimum, cards)
     if len(cards) > 1:
-        optimum.prepare_sds(progress=True)
-        judge_of(config.rules)
+        prepare_matches(config.rules)
     with refusing():
         advice = advise(cards, config.rules, dice=dice, rolls_left=rolls_left, count=config.count)
     still = config.position is None and config.total is None

@@ -67,8 +67,8 @@ def main(config: Config) -> None:
     if len(players) > 1 and "win_probability" in config.players:
         prepare_matches(config.rules)
     seen = game.look()
-    for player in dict.fromkeys(players):  # players forget nothing, but what is compiled is compiled before the game
-        player.act(seen.observations, seen.masks, game.choice_share())
+    for player in dict.fromkeys(players):  # what is compiled is compiled before the screen is taken
+        player.act(seen.observations, seen.masks, np.zeros(1))
     try:
         _play(game, analyst, players, config)
     finally:
