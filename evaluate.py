@@ -260,6 +260,7 @@ def _check_suite(config: Config) -> None:
         if getattr(config, option):
             option = option.replace("_", "-")
             raise ValueError(f"--{option} is about games, --value-suite plays none; leave one of them out")
+    load()  # or ValueError
 
 
 def _check_exact(config: Config, players: dict[str, Player]) -> None:

@@ -110,13 +110,16 @@ _OPEN = 255  # in `ValueSuite.scorecards`
 @lru_cache(maxsize=1)
 def load() -> ValueSuite:
     """Return the pinned positions, read-only; ValueError unless they are exactly those."""
-    with PATH.open("rb") as file:
-        arrays = read_header(file).arrays
-        if set(arrays) != set(_ARRAYS):
-            raise ValueError(f"{PATH.name} holds {sorted(arrays)}, not {sorted(_ARRAYS)}")
-        suite = ValueSuite(*(read_array(file, arrays[name]) for name in _ARRAYS))
-    if suite.fingerprint != FINGERPRINT:
-        raise ValueError(f"{PATH.name} holds other positions, {suite.fingerprint}, than {FINGERPRINT}")
+    try:
+        with PATH.open("rb") as file:
+            arrays = read_header(file).arrays
+            if set(arrays) != set(_ARRAYS):
+                raise ValueError(f"it holds {sorted(arrays)}, not {sorted(_ARRAYS)}")
+            suite = ValueSuite(*(read_array(file, arrays[name]) for name in _ARRAYS))
+        if suite.fingerprint != FINGERPRINT:
+            raise ValueError(f"it holds other positions, {suite.fingerprint}, than {FINGERPRINT}")
+    except (ValueError, OSError) as error:
+        raise ValueError(f"{PATH} is damaged: {error}; install the package again") from None
     return suite
 
 

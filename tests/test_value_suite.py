@@ -41,12 +41,13 @@ def test_the_positions_are_spread_over_turns_rolls_and_strengths_and_all_differ(
     assert (suite.seen.masks.sum(1) > 1).all()
 
 
-def test_other_positions_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    content = bytearray(value_suite.PATH.read_bytes())
-    content[-1] ^= 1
-    (tmp_path / "suite.safetensors").write_bytes(content)
-    monkeypatch.setattr(value_suite, "PATH", tmp_path / "suite.safetensors")
-    with pytest.raises(ValueError, match="other positions"):
+@pytest.mark.parametrize("harm", [lambda data: data[:-1], lambda data: data[:-1] + b"!", lambda data: b"", None])
+def test_a_damaged_file_is_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: Any) -> None:
+    path = tmp_path / "value_suite.safetensors"
+    if harm:
+        path.write_bytes(harm(value_suite.PATH.read_bytes()))
+    monkeypatch.setattr(value_suite, "PATH", path)
+    with pytest.raises(ValueError, match=r"value_suite\.safetensors is damaged: .*; install the package again$"):
         load.__wrapped__()
 
 
