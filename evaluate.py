@@ -157,7 +157,8 @@ def _play(config: Config, players: dict[str, Player]) -> None:
 def _contend(config: Config, players: dict[str, Player]) -> None:
     """Let everybody play against everybody else."""
     contests, deals = {}, -(-config.games // config.seats)
-    tables = list(dict.fromkeys(combinations(config.versus, config.seats)))
+    side_by_side = sorted(config.versus, key=config.versus.index)  # who is named twice: a - b and b - a are one table
+    tables = list(dict.fromkeys(combinations(side_by_side, config.seats)))
     if config.optimum or "win_probability" in players:
         prepare_matches(config.rules)
     with progress_bar() as bar:
@@ -175,7 +176,7 @@ def _contend(config: Config, players: dict[str, Player]) -> None:
     show_contests(report, config.rules)
     with refusing():
         _write(config, report)
-        if config.plots is not None and report["ratings"]:
+        if config.plots is not None:
             from kismet_env.plots import plot_wins
 
             _draw(config.plots, {"wins": plot_wins(report)})
@@ -213,6 +214,8 @@ def _check(config: Config) -> None:
     """Raise ValueError for what cannot be played or written, before anything is."""
     if config.versus:
         _check_contests(config)
+    elif config.seats != Config.seats:
+        raise ValueError(f"--seats {config.seats} is about tables; name the players behind --versus, or leave it out")
     elif not config.names:
         raise ValueError("no player is named; for example: evaluate.py greedy turn_greedy")
     elif twice := [name for name in config.names if config.names.count(name) > 1]:
@@ -245,6 +248,8 @@ def _check_contests(config: Config) -> None:
         raise ValueError(f"--seats {config.seats} is not one of 2 to {MOST_PLAYERS}")
     if len(config.versus) < config.seats:
         raise ValueError(f"--versus names {len(config.versus)} player(s) for {config.seats} seats; name more")
+    if config.plots is not None and len(set(config.versus)) == 1:
+        raise ValueError(f"--plots shows who wins against whom, and {config.versus[0]!r} is alone; leave it out")
     if _is_exact(config):
         option = "--exact" if config.exact else "--distribution" if config.distribution else "--exact-networks"
         raise ValueError(f"{option} is about the solitaire game; leave it out, or leave out --versus")

@@ -162,11 +162,11 @@ def _in_one_line(box: str) -> str:
     paragraphs: list[list[str]] = [[]]
     for line in box.splitlines()[1:-1]:
         text = line.strip("│ ")
-        if set(text) == {"─"}:
+        if text and set(text) <= {"─", "-"}:  # hyphens where there is only ASCII, and below the title too
             paragraphs.append([])
         else:
             paragraphs[-1].append(text)
-    told = [" ".join(lines) for lines in paragraphs if not lines[0].startswith("For full helptext")]
+    told = [" ".join(lines) for lines in paragraphs if lines and not lines[0].startswith("For full helptext")]
     reason = "; ".join(told).replace("Error parsing ", "").replace("Argument helptext: ", "")
     option, _, rest = reason.partition(": ")
     return rest if rest.startswith(f"{option}: ") else reason  # Rules says itself what it is about

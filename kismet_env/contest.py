@@ -168,7 +168,6 @@ def _ends_with_second_kismet(
 ) -> npt.NDArray[np.bool_]:
     """Return whether the players in `seats` are about to enter a second Kismet, (n,)."""
     state = batch.state
-    state = batch.state
     five_alike = IS_FIVE_ALIKE[state.games["roll"][rows]]
     ends: npt.NDArray[np.bool_] = (actions >= NUM_REROLL_KEEPS) & five_alike & state.cards["armed"][rows, seats]
     return ends

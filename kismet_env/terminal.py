@@ -86,6 +86,7 @@ def show_contests(report: dict[str, Any], rules: Rules) -> None:
     console = Console()
     games = f"{report['games']:,} games each, {report['deals']:,} deals of seed {report['seed']}"
     console.print(_contests(f"{games}, {name_of_rules(rules)}", report["matches"]))
+    console.print(_seats(report["matches"]))
     if report["ratings"]:
         console.print(_ratings(report["ratings"]))
 
@@ -107,6 +108,26 @@ def _contests(title: str, matches: list[dict[str, Any]]) -> Table:
                 f"{player['second_kismets_per_game']:.3f}",
                 f"{match['tie_rate']:.1%}" if player is match["players"][0] else "",
                 end_section=player is match["players"][-1],
+            )
+    return table
+
+
+def _seats(matches: list[dict[str, Any]]) -> Table:
+    """Return how often the players win from each seat; of two, the second one has the rest."""
+    count = len(matches[0]["players"])
+    watched = matches[0]["players"][0]["luck_adjusted_win_rate"] is not None
+    rate, interval = ("luck_adjusted_win_rate", "luck_adjusted_ci95") if watched else ("win_rate", "ci95")
+    seats = (f"seat {seat}" for seat in range(count))
+    title = f"Wins in % by seat{', without luck' * watched}; seat 0 plays first"
+    table = _table(title, ("player", *["against"] * (count == 2), *seats), num_names=1 + (count == 2))
+    for match in matches:
+        players = match["players"]
+        for player in players[:1] if count == 2 else players:
+            table.add_row(
+                player["player"],
+                *[players[1]["player"]] * (count == 2),
+                *(_percent(seat[rate], seat[interval]) for seat in player["by_seat"]),
+                end_section=count > 2 and player is players[-1],
             )
     return table
 

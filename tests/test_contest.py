@@ -11,6 +11,7 @@ import pytest
 from hunter import Hunter
 from rough import rough_judges
 
+from kismet_env import contest as contest_module
 from kismet_env.batch import Batch
 from kismet_env.bots import make
 from kismet_env.contest import Contest, play_contest, share_interval, summarise_contests
@@ -173,13 +174,22 @@ def test_three_players_share_wins_and_luck_and_second_kismets_cost_the_others() 
     assert [len(player["by_seat"]) for player in report["players"]] == [3, 3, 3]
 
 
-def test_contests_do_not_depend_on_processes_nor_on_how_many_deals_are_played() -> None:
+def test_contests_do_not_depend_on_how_many_deals_are_played_nor_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
     players = [make("greedy"), make("random")]
-    many = play_contest(players, 700, seed=2, watch=False, processes=2)
-    few = play_contest(players, 30, seed=2, watch=False)
+    many = play_contest(players, 30, seed=2, watch=False)
+    monkeypatch.setattr(contest_module, "_GAMES_AT_ONCE", 8)
+    few = play_contest(players, 10, seed=2, watch=False)
     assert many.luck is None
-    assert (many.totals[:30] == few.totals).all()
-    assert (many.shares[:30] == few.shares).all()
+    assert (many.totals[:10] == few.totals).all()
+    assert (many.shares[:10] == few.shares).all()
+
+
+@pytest.mark.slow
+def test_contests_do_not_depend_on_processes() -> None:
+    players = [make("turn_greedy"), make("epsilon:0.1")]
+    one, two = (play_contest(players, 600, seed=2, processes=processes) for processes in (1, 2))
+    for name, alone, beside in zip(one._fields[:-1], one[:-1], two[:-1], strict=True):  # but the seconds
+        np.testing.assert_array_equal(alone, beside, err_msg=name)
 
 
 def test_that_nobody_has_lost_yet_has_an_interval() -> None:

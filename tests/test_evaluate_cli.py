@@ -128,6 +128,8 @@ WRONG_CALLS = [
     (["greedy", "--exact-networks", "text.zip"], ["text.zip", "give a folder"]),
     (["greedy", "--value-suite", "--exact-networks", "answers"], ["--exact-networks", "leave one"]),
     (["--versus", "greedy", "random", "--games", "0"], ["--games 0", "at least 1"]),
+    (["--versus", "greedy", "greedy"], ["--plots", "'greedy' is alone"]),
+    (["greedy", "random", "--seats", "3"], ["--seats 3", "--versus"]),
     (["greedy", "--value-suite", "--rules", "strict"], ["--value-suite", "standard rules", "leave out --rules"]),
     (["greedy", "--value-suite", "--exact"], ["--exact", "--value-suite", "leave one"]),
     (["greedy", "--value-suite", "--no-optimum"], ["--value-suite", "leave out --no-optimum"]),
@@ -160,6 +162,16 @@ def test_a_wrong_call_ends_in_one_line_and_writes_nothing(
     for name in named:
         assert name in err
     assert contents(folder) == before
+
+
+def test_where_there_is_only_ascii_a_wrong_option_is_told_as_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), "ascii"))
+    monkeypatch.setattr(sys, "stderr", told)
+    assert run(main, Config, ["greedy", "--seats", "x"]) == WRONG_INPUT
+    assert told.getvalue().startswith("evaluate.py: --seats: ")
+    assert "---" not in told.getvalue()
+    assert "For full helptext" not in told.getvalue()
 
 
 def test_a_model_that_cannot_be_loaded_is_refused_in_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -222,7 +234,7 @@ def test_contests_print_tables_of_80_columns_and_write_report_and_map(
     out, err = capsys.readouterr()
     assert err == ""
     games = {2: 32, 3: 33}[seats]
-    for word in (*names, f"{games} games each", "standard rules", "without luck", "optimal = 0"):
+    for word in (*names, f"{games} games each", "standard rules", "without luck", f"seat {seats - 1}", "optimal = 0"):
         assert word in out
     assert all(len(line) <= 80 for line in out.splitlines())
     report = json.loads((tmp_path / "report.json").read_text())
@@ -235,6 +247,13 @@ def test_contests_print_tables_of_80_columns_and_write_report_and_map(
         assert first["ci95"][0] <= first["a_win_rate"] <= first["ci95"][1]
         assert first["luck_adjusted_ci95"][0] < first["luck_adjusted_a_win_rate"] < first["luck_adjusted_ci95"][1]
     assert sorted(path.name for path in (tmp_path / "plots").iterdir()) == ["wins.pdf", "wins.png"]
+
+
+def test_who_is_named_twice_meets_himself_once_and_everybody_else_once(tmp_path: Path) -> None:
+    argv = ["--versus", "greedy", "random", "greedy", "--no-optimum", "--games", "4", "--json", "report.json"]
+    assert run(main, Config, argv) == DONE
+    matches = json.loads((tmp_path / "report.json").read_text())["matches"]
+    assert [(match["a"], match["b"]) for match in matches] == [("greedy", "greedy"), ("greedy", "random")]
 
 
 @pytest.mark.parametrize("option", ["--exact", "--distribution"])
