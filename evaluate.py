@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 try:
+    import rich  # noqa: F401 (the tables need it)
     import tyro
 except ModuleNotFoundError as missing:
     print(f"evaluate.py needs {missing.name}; install it with pip install -e '.[train]'", file=sys.stderr)

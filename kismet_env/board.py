@@ -34,6 +34,7 @@ _THEME = Theme(
     dark=True,
 )
 _WIDEST = 200  # columns of the cards
+_WIDE = 84  # columns of a screen from which on there is air
 _COLUMN = 8  # columns of a card beside others
 
 
@@ -55,7 +56,7 @@ class Board(App[None]):
     CSS = """
     #table { height: 1fr; padding: 0 1; }
     #left { width: 1fr; min-width: 43; margin-right: 1; }
-    #card { max-width: 34; height: 1fr; overflow-x: auto; }
+    #card { height: 1fr; overflow-x: auto; }
     #head { text-style: bold; margin-bottom: 1; }
     #act { width: 100%; margin: 1 0; background: $panel; color: $foreground; text-style: none; }
     #act:hover { background: $primary 30%; }
@@ -65,7 +66,6 @@ class Board(App[None]):
     #told { height: 1fr; }
     #card, #told { scrollbar-size: 1 1; scrollbar-color: #3d484b; scrollbar-background: $background; }
     .wide #left { margin-right: 3; }
-    .wide #card { max-width: 100%; }
     """
     BINDINGS = [  # noqa: RUF012 (textual's own form)
         Binding("1", "keep(0)", "Keep", key_display=f"1-{NUM_DICE}"),
@@ -113,8 +113,10 @@ class Board(App[None]):
         self._begin_decision()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Give the cards room where there is some."""
-        self.set_class(event.size.width > 100, "wide")
+        """Give the cards the room that the dice leave."""
+        wide = event.size.width >= _WIDE
+        self.set_class(wide, "wide")
+        self.query_one("#card").styles.max_width = max(1, event.size.width - (48 if wide else 46))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer what can be done now."""

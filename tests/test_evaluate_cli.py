@@ -227,8 +227,6 @@ def test_contests_print_tables_of_80_columns_and_write_report_and_map(
 ) -> None:
     names = ["turn_greedy", "optimal", "win_probability"]
     argv = ["--versus", *names, "--seats", str(seats), "--games", "31", "--json", "report.json", "--plots", "plots"]
-    monkeypatch.setattr(command_line, "late_cards", lambda optimum, report: None)
-    monkeypatch.setattr(command_line, "endgame_of", lambda rules, report: None)
     with rough_judges(monkeypatch):
         assert run(main, Config, argv) == DONE
     out, err = capsys.readouterr()

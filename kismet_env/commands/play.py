@@ -16,7 +16,7 @@ import numpy as np
 import platformdirs
 import tyro
 
-from kismet_env.command_line import Refusal, check_writable, refusing
+from kismet_env.command_line import Refusal, check_writable, prepare_matches, refusing
 from kismet_env.dialogue import talk
 from kismet_env.evaluation import EVALUATION_DICE, game_keys
 from kismet_env.record import Game
@@ -54,6 +54,8 @@ def main(config: Config) -> None:
     with refusing():
         game, path = _resumed(config) if config.resume else _new(config)
         solve(game.rules, progress=True)
+        if "win_probability" in game.players:
+            prepare_matches(game.rules)
         match = Match(game, path, trust=config.trust, chances_known=_chances(game))
         told = match.begin()
     sit(match, plain=config.plain, told=told)
