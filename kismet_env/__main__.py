@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-from kismet_env.command_line import DONE, WRONG_INPUT, run
+from kismet_env.command_line import DONE, INTERRUPTED, WRONG_INPUT, run
 
 COMMANDS = {
     "watch": "watch players play a game, with what every decision is worth",
@@ -34,6 +34,9 @@ def main(argv: list[str]) -> int:
     try:
         command = import_module(f"kismet_env.commands.{name}")
         return run(command.main, command.Config, options, program=f"{program} {name}")
+    except KeyboardInterrupt:  # while it was imported: `run` answers for the rest
+        print(f"{program} {name}: interrupted", file=sys.stderr)
+        return INTERRUPTED
     except ModuleNotFoundError as missing:
         if missing.name not in ("rich", "tyro"):
             raise

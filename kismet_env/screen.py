@@ -190,7 +190,7 @@ def card_table(
     """
     contents = contents_of(position, rules)
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-    table.add_column("Basic Section", style="dim", no_wrap=True)
+    table.add_column("Basic Section", style="dim")  # what gives way where all does not fit
     for seat, name in enumerate(players):
         mark = "bold " + _GOLD if seat == contents.mover else "default"
         heading = "points" if len(players) == 1 else f"{name:.4}"
@@ -208,7 +208,13 @@ def card_table(
         return Text(f"({points})", _GOLD if points else "dim")
 
     def add(title: str | Text, values: Sequence[object], **options: Any) -> None:
-        table.add_row(title, *(value if isinstance(value, Text) else Text(str(value)) for value in values), **options)
+        label = Text(title) if isinstance(title, str) else title
+        label.no_wrap, label.overflow = True, "ellipsis"
+        table.add_row(
+            label,
+            *(value if isinstance(value, Text) else Text(str(value)) for value in values),
+            **options,
+        )
 
     columns = contents.columns
 

@@ -20,7 +20,7 @@ from kismet_env.report import report
 from kismet_env.rules import Rules
 from kismet_env.solver import solve
 
-pytest.importorskip("rich")
+Console = pytest.importorskip("rich.console").Console
 pytest.importorskip("tyro")
 watch = importlib.import_module("kismet_env.commands.watch")
 ARMED = {"KISMET": 65, "ACES": 3, "STRAIGHT": 30}
@@ -89,6 +89,36 @@ def test_what_cannot_be_done_is_said_in_a_line(
     assert message in error
     assert error.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("num_players", [1, 2, 3, 4])
+def test_every_number_fits_into_80_columns(num_players: int) -> None:
+    position = {"cards": [{"FLUSH": 35, "KISMET": 100 + seat} for seat in range(num_players)], "player": 0}
+    position |= {"dice": [2, 6, 6, 6, 6], "rolls_left": 2, "kismets_rolled": [1] * num_players}
+    from kismet_env.screen import game_screen
+
+    console = Console(width=80, file=io.StringIO())
+    console.print(game_screen(position, Rules(), ["turn_greedy"] * num_players))
+    text = console.file.getvalue()
+    for number in (
+        "(24)",
+        "(26)",
+        "(51)",
+        *(str(number + seat) for number in (100, 135) for seat in range(num_players)),
+    ):
+        assert number in text, text
+    assert len(text.splitlines()) <= 24
+
+
+def test_an_early_interrupt_is_said_in_a_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(name: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command_line, "import_module", interrupted)
+    assert command_line.main(["watch", "greedy"]) == 130
+    assert capsys.readouterr().err == "python -m kismet_env watch: interrupted\n"
 
 
 def test_what_a_player_to_win_needs_is_prepared_before_the_game(monkeypatch: pytest.MonkeyPatch) -> None:
