@@ -30,7 +30,7 @@ YOU = "you"
 """What the person is called."""
 NUM_ADVISED = 3
 """How many of the best actions are named on demand, and how many of the costliest decisions at the end."""
-_WAIT = "The chance to win is being worked out, once for these rules; ask again in a minute."
+_WAIT = "The chance to win is being worked out, once for these rules, in some minutes; ask again."
 _KEEPS = actions_of("keeps")
 
 
