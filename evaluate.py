@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C while the imports run: the end, without a traceback
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: on a busy machine its threads wait by spinning
 
 import json
-import os
 import sys
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime

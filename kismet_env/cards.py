@@ -13,10 +13,11 @@ from os import cpu_count
 import numpy as np
 import numpy.typing as npt
 
-from kismet_env.engine import ALL_BOXES, BASIC_SECTION
+from kismet_env.dice import NUM_ROLLS
+from kismet_env.engine import ALL_BOXES, BASIC_SECTION, fill_box
 from kismet_env.jit import Table, compiled
 from kismet_env.rules import MAX_BASIC_TOTAL, NUM_BASIC_BOXES, NUM_BOXES, SECOND_KISMET, Box
-from kismet_env.tables import Record
+from kismet_env.tables import Record, Tables
 
 NUM_SETS = 1 << NUM_BOXES
 PARTS = 16
@@ -30,6 +31,38 @@ Cards = npt.NDArray[np.int64]
 def place_of(starts: Table, ranks: Table, filled: int, basic_total: int, armed: bool) -> int:
     """Return the number of a card that is not full; see `CardNumbers`."""
     return int(starts[int(armed), filled]) + int(ranks[filled & BASIC_SECTION, basic_total])
+
+
+@compiled
+def write_worth(tables: Tables, starts: Table, ranks: Table, values: Table, card: Table, worth: Table) -> None:
+    """Write what filling each open box with each roll is worth on a `card`, points and what follows, into `worth`.
+
+    `card` is (filled, basic_total, armed) as int64; `values` are those of all cards, in the order of CardNumbers;
+    `worth` is [box, roll] (15, 252), untouched for filled boxes.
+    """
+    filled, basic_total, armed = card[0], card[1], card[2] != 0
+    for box in range(NUM_BOXES):
+        if filled >> box & 1:
+            continue
+        for roll in range(NUM_ROLLS):
+            like = tables.like[box, roll]
+            if like != roll:
+                worth[box, roll] = worth[box, like]
+                continue
+            points, bonus, filled_after, total_after, armed_after = fill_box(
+                tables, filled, basic_total, armed, roll, box
+            )
+            after = 0.0
+            if filled_after != ALL_BOXES:
+                after = values[place_of(starts, ranks, filled_after, total_after, armed_after)]
+            worth[box, roll] = points + bonus + after
+
+
+@compiled
+def write_worths(tables_array: Record, starts: Table, ranks: Table, values: Table, some: Table, worths: Table) -> None:
+    """Write what filling each open box with each roll is worth on each of `some` cards into `worths`."""
+    for index in range(len(some)):
+        write_worth(tables_array[0], starts, ranks, values, some[index], worths[index])
 
 
 class CardNumbers:

@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from kismet_env.cache import kept
-from kismet_env.cards import PARTS, Cards, place_of
+from kismet_env.cards import PARTS, Cards, place_of, write_worth
 from kismet_env.dice import KEEP_AND_ONE, NUM_FACES, NUM_KEEPS, NUM_REROLL_KEEPS, NUM_ROLLS, ROLL_PROBABILITY
 from kismet_env.engine import ALL_BOXES, ROLLS_PER_TURN, fill_box
 from kismet_env.jit import Table, compiled
 from kismet_env.rules import NUM_BOXES
-from kismet_env.solver import Optimum, sources, write_worth
+from kismet_env.solver import Optimum, sources
 from kismet_env.tables import Record
 from kismet_env.turn import allow, new_plan, plan_card, write_best_actions
 

@@ -21,49 +21,18 @@ import numpy.typing as npt
 from kismet_env import turn
 from kismet_env.actions import actions_of
 from kismet_env.cache import kept
-from kismet_env.cards import CardNumbers, Cards, place_of
+from kismet_env.cards import CardNumbers, Cards, place_of, write_worth, write_worths
 from kismet_env.dice import NUM_ROLLS, ROLL_PROBABILITY, roll_indices
-from kismet_env.engine import ALL_BOXES, ROLLS_PER_TURN, fill_box
+from kismet_env.engine import ROLLS_PER_TURN
 from kismet_env.exact import PolicyValue, TurnPolicy
 from kismet_env.jit import Table, compiled, source_hash
 from kismet_env.rules import NUM_BOXES, Rules
 from kismet_env.starts import card_distribution, open_boxes_of
-from kismet_env.tables import Record, Tables, tables_of
+from kismet_env.tables import Record, tables_of
 from kismet_env.turn import allow, new_plan, plan_card
 
 _SOURCES = ("dice.py", "rules.py", "tables.py", "engine.py", "turn.py", "cards.py", "exact.py", "solver.py")
 """What values on disk follow from: they are for these sources and no others, so that no edit meets old values."""
-
-
-@compiled
-def write_worth(tables: Tables, starts: Table, ranks: Table, values: Table, card: Table, worth: Table) -> None:
-    """Write what filling each open box with each roll is worth on a `card`, points and what follows, into `worth`.
-
-    `card` is (filled, basic_total, armed) as int64; `values` are those of all cards, in the order of CardNumbers;
-    `worth` is [box, roll] (15, 252), untouched for filled boxes.
-    """
-    filled, basic_total, armed = card[0], card[1], card[2] != 0
-    for box in range(NUM_BOXES):
-        if filled >> box & 1:
-            continue
-        for roll in range(NUM_ROLLS):
-            like = tables.like[box, roll]
-            if like != roll:
-                worth[box, roll] = worth[box, like]
-                continue
-            points, bonus, filled_after, total_after, armed_after = fill_box(
-                tables, filled, basic_total, armed, roll, box
-            )
-            after = 0.0
-            if filled_after != ALL_BOXES:
-                after = values[place_of(starts, ranks, filled_after, total_after, armed_after)]
-            worth[box, roll] = points + bonus + after
-
-
-@compiled
-def _write_worths(tables_array: Record, starts: Table, ranks: Table, values: Table, some: Table, worths: Table) -> None:
-    for index in range(len(some)):
-        write_worth(tables_array[0], starts, ranks, values, some[index], worths[index])
 
 
 @compiled
@@ -210,7 +179,7 @@ class Optimum:
     def write_worths(self, cards: Cards, worths: npt.NDArray[np.float64]) -> None:
         """Write what filling each box with each roll is worth on each of `cards`; see turn.action_values."""
         numbers = self.numbers
-        _write_worths(numbers.tables, numbers.starts, numbers.ranks, self.values, cards, worths)
+        write_worths(numbers.tables, numbers.starts, numbers.ranks, self.values, cards, worths)
 
     def action_values(
         self,

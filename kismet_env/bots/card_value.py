@@ -14,18 +14,18 @@ import numpy.typing as npt
 
 from kismet_env.bots.plan_book import PlanBook
 from kismet_env.bots.player import Actions, Masks, Observations, Shares, turn_values
-from kismet_env.cards import CardNumbers
-from kismet_env.dice import NUM_DICE, NUM_ROLLS, roll_indices
+from kismet_env.cards import CardNumbers, place_of, write_worths
+from kismet_env.dice import NUM_ROLLS, roll_indices
 from kismet_env.engine import ALL_BOXES, fill_box
 from kismet_env.exact import TurnPolicy
 from kismet_env.jit import Table, compiled
 from kismet_env.observation import decode, observe_cards
 from kismet_env.policy_file import Policy
-from kismet_env.rules import MAX_BASIC_TOTAL, NUM_BOXES, Rules
+from kismet_env.rules import NUM_BOXES, Rules
 from kismet_env.tables import Record, tables_of
 
-_MOST_AFTER = NUM_BOXES * (NUM_DICE + 1) * 2
-"""Cards that one card can become in a turn: for each box the points of a Basic box, armed or not."""
+_MOST_AFTER = NUM_BOXES * NUM_ROLLS
+"""Cards that one card can become in a turn, at most."""
 
 
 class CardPlayer(ABC):
@@ -59,18 +59,23 @@ class CardPlayer(ABC):
     def values(self, cards: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """Return the points he expects on `cards`, (C,); 0 on full ones."""
         is_full = cards[:, 0] == ALL_BOXES
-        places = np.where(is_full, 0, self._numbers.places(cards))
-        unknown = np.flatnonzero(np.isnan(self._known[places]) & ~is_full)
+        self._learn(cards[~is_full])
+        return np.where(is_full, 0.0, self._known[np.where(is_full, 0, self._numbers.places(cards))])
+
+    def _learn(self, cards: npt.NDArray[np.int64]) -> None:
+        """Judge those of `cards`, none of them full, that have not been judged yet."""
+        places = self._numbers.places(cards)
+        unknown = np.flatnonzero(np.isnan(self._known[places]))
         if unknown.size:
             new, firsts = np.unique(places[unknown], return_index=True)
             self._known[new] = self.judge(cards[unknown[firsts]])
-        return np.where(is_full, 0.0, self._known[places])
 
     def write_worths(self, cards: npt.NDArray[np.int64], worths: npt.NDArray[np.float64]) -> None:
         """Write what filling each box with each roll is worth on each of `cards`; see turn.action_values."""
-        after, places = np.empty((1 + len(cards) * _MOST_AFTER, 3), np.int64), np.empty(worths.shape, np.int64)
-        count = _write_gains(self._tables, cards, worths, after, places)
-        worths += self.values(after[:count])[places]
+        numbers, after = self._numbers, np.empty((len(cards) * _MOST_AFTER, 3), np.int64)
+        count = _write_unknown(self._tables, numbers.starts, numbers.ranks, self._known, cards, after)
+        self._learn(after[:count])
+        write_worths(self._tables, numbers.starts, numbers.ranks, self._known, cards, worths)
 
     def action_values(self, observations: Observations) -> npt.NDArray[np.float64]:
         """Return the points expected of each action and all that follows, (N, 225); -inf where illegal."""
@@ -106,34 +111,24 @@ class CardValue(CardPlayer):
 
 
 @compiled
-def _write_gains(tables_array: Record, cards: Table, worths: Table, after: Table, places: Table) -> int:
-    """Write points and bonus of filling each box with each roll into `worths` [card, box, roll].
+def _write_unknown(tables_array: Record, starts: Table, ranks: Table, known: Table, cards: Table, after: Table) -> int:
+    """Write the cards that a turn can lead to from `cards` and whose `known` value is nan into the rows of `after`.
 
-    The cards after it go into the rows of `after`, each once, the full card first, and which of them it is into
-    `places`, shaped as `worths`. Returns how many there are. A filled box brings 0 and leads to the full card.
+    Some of them more than once. Returns how many there are.
     """
-    tables = tables_array[0]
-    after[0] = ALL_BOXES, 0, 0
-    count = 1
-    place_of = np.zeros((2, MAX_BASIC_TOTAL + 1), np.int64)
+    tables, count = tables_array[0], 0
     for index in range(len(cards)):
         filled, basic_total, armed = cards[index, 0], cards[index, 1], cards[index, 2] != 0
         for box in range(NUM_BOXES):
-            first = count  # places before it are of other filled boxes
+            if filled >> box & 1:
+                continue
             for roll in range(NUM_ROLLS):
-                worths[index, box, roll] = places[index, box, roll] = 0
-                if filled >> box & 1:
+                if tables.like[box, roll] != roll:
                     continue
-                points, bonus, filled_after, total_after, armed_after = fill_box(
-                    tables, filled, basic_total, armed, roll, box
-                )
-                worths[index, box, roll] = points + bonus
+                _, _, filled_after, total_after, armed_after = fill_box(tables, filled, basic_total, armed, roll, box)
                 if filled_after == ALL_BOXES:
                     continue
-                is_armed = int(armed_after)
-                if place_of[is_armed, total_after] < first:
-                    place_of[is_armed, total_after] = count
-                    after[count, 0], after[count, 1], after[count, 2] = filled_after, total_after, is_armed
+                if np.isnan(known[place_of(starts, ranks, filled_after, total_after, armed_after)]):
+                    after[count, 0], after[count, 1], after[count, 2] = filled_after, total_after, int(armed_after)
                     count += 1
-                places[index, box, roll] = place_of[is_armed, total_after]
     return count
