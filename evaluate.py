@@ -49,9 +49,9 @@ class Config:
 
     names: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="NAME ...")] = ()
     """Players of the solitaire game: random, greedy, turn_greedy, rule_based, optimal, epsilon:E and boltzmann:T
-    (perfect but for slips), afterstate (a ready policy: a network that has learned what cards are worth), policy:FILE
-    for a portable policy, or sb3:FILE.zip for a model of MaskablePPO (learned ones play their most probable actions;
-    with :sample behind it, they draw lots)."""
+    (perfect but for slips), afterstate and ppo (ready policies: networks that have learned what cards, or actions, are
+    worth), policy:FILE for a portable policy, or sb3:FILE.zip for a model of MaskablePPO (learned ones play their most
+    probable actions; with :sample behind it, they draw lots)."""
     versus: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = ()
     """Instead: players who meet at every table that can be made of them, win_probability also among them. Every deal
     is played once from each seat. They get ratings."""
