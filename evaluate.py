@@ -76,9 +76,9 @@ class Config:
     """Work out exact means and standard deviations too, one to two minutes a player; networks that act on dice need
     --exact-networks beside it."""
     exact_networks: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
-    """Do --exact for networks too. They have to be asked about each of up to two billion decisions: hours, and a
-    gigabyte or two, told more exactly before it begins. The answers are kept in DIR: it can be stopped at any time,
-    and the same command goes on from there."""
+    """Do --exact for networks too. They have to be asked about up to two billion decisions, less if they draw no lots:
+    hours, and up to two gigabytes, told more exactly before it begins. The answers are kept in DIR: it can be stopped
+    at any time, and the same command goes on from there."""
     distribution: tyro.conf.FlagCreatePairsOff[bool] = False
     """Do --exact and work out the probability of every total: another minute or two a player, and 3.5 GB of memory.
     It goes into the report and the plot distribution."""

@@ -65,7 +65,7 @@ class Cost(NamedTuple):
 
 
 def cost(player: AskedPlayer, rules: Rules | None = None) -> Cost:
-    """Return what the exact value of `player` takes at most. Who draws no lots may meet a third of it."""
+    """Return what the exact value of `player` takes at most. Who draws no lots meets a tenth to two thirds."""
     rules = rules or Rules()
     batch = Batch(_TRIED, rules=rules, start="uniform")
     batch.seed(range(_TRIED))
