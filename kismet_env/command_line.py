@@ -16,9 +16,9 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -112,9 +112,11 @@ def parse(config: type[C], argv: Sequence[str], *, program: str) -> C:
     """
     import tyro
 
-    with refusing():
-        options = _with_rules_spelled_out(argv)
-    description = f"{inspect.getdoc(config)}\n--rules NAME: {' | '.join(SUITE)}"
+    options, description = argv, inspect.getdoc(config)
+    if _has_rules(config):
+        with refusing():
+            options = _with_rules_spelled_out(argv)
+        description = f"{description}\n--rules NAME: {' | '.join(SUITE)}"
 
     def parsed() -> C:
         with refusing():  # tyro lets through what some dataclasses say of their values
@@ -137,6 +139,14 @@ def parse(config: type[C], argv: Sequence[str], *, program: str) -> C:
         if columns is not None:
             os.environ["COLUMNS"] = columns
     raise Refusal(f"{_in_one_line(box.getvalue())}; all options: {program} --help")
+
+
+def _has_rules(config: type[Any]) -> bool:
+    """Return whether there are rules among the options, or among those that a dataclass in it adds."""
+    kinds = [getattr(field.type, "__origin__", field.type) for field in fields(config)]
+    return any(field.name == "rules" for field in fields(config)) or any(
+        isinstance(kind, type) and is_dataclass(kind) and _has_rules(kind) for kind in kinds
+    )
 
 
 def _with_rules_spelled_out(argv: Sequence[str]) -> list[str]:

@@ -37,7 +37,7 @@ def talk(sitting: Sitting, *, ask: Callable[[str], str] = input, say: Callable[[
         while action is None:
             try:
                 words = ask("> ").strip().lower()
-            except EOFError:
+            except (EOFError, KeyboardInterrupt):  # as on the screen, Ctrl-C leaves
                 say("")
                 return
             if words in ("q", "quit", "exit", "leave"):

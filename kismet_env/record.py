@@ -220,12 +220,7 @@ class Game:
         Raises ValueError for what is no record, and where the game breaks the rules or contradicts itself: it names the
         number of the action, the first one being 1.
         """
-        try:
-            record = json.loads(text, object_pairs_hook=_once_each)
-        except ValueError as error:
-            raise ValueError(f"the record is no JSON: {error}") from None
-        except RecursionError:
-            raise ValueError("the record is no JSON that anybody would write: lists in lists without end") from None
+        record = parsed(text, "the record")
         _check_fields(record)
         key = record.get("key")
         if key is not None:
@@ -287,6 +282,16 @@ def _entry(move: Move) -> dict[str, Any]:
     if move.forced_zeros:
         entry["forced_zeros"] = [{"player": seat, "box": box.name} for seat, box in move.forced_zeros]
     return entry
+
+
+def parsed(text: str, what: str) -> Any:
+    """Return what a JSON `text` says; ValueError, which calls it `what`, where it is none or says a thing twice."""
+    try:
+        return json.loads(text, object_pairs_hook=_once_each)
+    except ValueError as error:
+        raise ValueError(f"{what} is no JSON: {error}") from None
+    except RecursionError:
+        raise ValueError(f"{what} is no JSON that anybody would write: lists in lists without end") from None
 
 
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -241,15 +241,17 @@ class Quiz(Sitting):
     Args:
         suite: the positions.
         beside: names of the players to compare with, who decide about the same positions.
+        trust: see `kismet_env.bots.make`.
     """
 
     explains = True
 
-    def __init__(self, suite: ValueSuite, beside: Sequence[str]) -> None:
+    def __init__(self, suite: ValueSuite, beside: Sequence[str], *, trust: bool = False) -> None:
         self.rules, self.players = Rules(), (YOU,)
         self._suite = suite
         self._games = [Game([YOU], key=0, start=position) for position in suite.positions()]
-        self._beside = {name: (shares_of(make(name), suite) * suite.losses).sum(1) for name in beside}
+        players = {name: make(name, trust=trust) for name in beside}
+        self._beside = {name: (shares_of(player, suite) * suite.losses).sum(1) for name, player in players.items()}
         self._lost: list[float] = []
 
     @property

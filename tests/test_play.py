@@ -203,6 +203,7 @@ def test_others_play_while_one_waits(tmp_path: Path, monkeypatch: pytest.MonkeyP
         (("advise", "--dice", "22555", "--rolls-left", "1", "--against", "9"), "--against needs --total"),
         (("advise", "--dice", "22555", "--rolls-left", "1", "--filled", *(b.name for b in Box)), "the game is over"),
         (("advise", "--position", "p.json", "--dice", "22555"), "--position says everything"),
+        (("quiz", "--rules", "strict"), "Unrecognized options: --rules, strict; all options: "),
     ],
 )
 def test_what_cannot_be_done_is_said_in_a_line(
@@ -219,6 +220,97 @@ def test_what_cannot_be_done_is_said_in_a_line(
     assert message in error
     assert error.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("card", "total", "said"),
+    [
+        (("--filled", "ACES", "STRAIGHT", "FLUSH", "--basic", "3"), 70, "try 38 or 68"),
+        (("--filled", "ACES", "STRAIGHT", "FLUSH", "--basic", "3"), 68, None),
+        ((), 5, "try 0"),
+        (("--filled", *ALL_BUT_KISMET, "--basic", "63"), 63, "try 98 or 103"),  # 35 of bonus; five Aces as Yarborough
+        (("--filled", "KISMET"), 65, "try 0, or add --armed if the Kismet box holds points"),
+        (("--filled", "KISMET", "--armed"), 65, None),
+        (("--filled", "STRAIGHT", "--rules", "long_straight"), 30, "try 0 or 60"),
+    ],
+)
+def test_a_total_has_to_fit_the_card(
+    card: tuple[str, ...],
+    total: int,
+    said: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, out, error = run(
+        capsys, monkeypatch, "advise", "--dice", "22556", "--rolls-left", "1", *card, "--total", str(total)
+    )
+    if said is None:
+        assert (code, error) == (0, "")
+    else:
+        assert (code, out) == (2, "")
+        assert error.endswith(f"--total {total} cannot be with these boxes filled; {said}\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"[" * 100_000, "no JSON that anybody would write"),
+        (b'{"cards": [{"ACES": 2, "ACES": 3}], "dice": [1, 2, 3, 4, 5]}', "the field 'ACES' is there twice"),
+        (b'{"cards": [], "dice": [1, 2, 3, 4, 5]}', '"cards" are those of 0 players; it takes 1 to 6'),
+        (b'{"cards": [{}]}', 'the position holds no "dice"'),
+        (b"\xff", "can't decode byte 0xff"),
+        (b'\xef\xbb\xbf{"cards": [{}], "dice": [1, 2, 3, 4, 5]}', None),  # as Windows marks UTF-8
+    ],
+)
+def test_files_of_positions_are_read_or_refused_by_name(
+    content: bytes,
+    said: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "position.json"
+    file.write_bytes(content)
+    code, _, error = run(capsys, monkeypatch, "advise", "--position", str(file))
+    if said is None:
+        assert (code, error) == (0, "")
+    else:
+        assert code == 2
+        assert f"{file}: " in error
+        assert said in error
+        assert error.count("\n") == 1
+
+
+def test_a_damaged_game_is_named_and_one_of_others_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KISMET_DATA_DIR", str(tmp_path))
+    (tmp_path / "games").mkdir()
+    (tmp_path / "games" / "2000-01-01-000000.json").write_text(Game([YOU], key=1).to_json(), "utf-8")
+    (tmp_path / "games" / "2000-01-02-000000.json").write_text(Game(["greedy"], key=1).to_json(), "utf-8-sig")
+    code, out, error = run(capsys, monkeypatch, "play", "--resume")
+    assert (code, error) == (0, "")
+    assert "left; to go on: python -m kismet_env play --resume\n" in out
+    damaged = tmp_path / "games" / "2000-01-03-000000.json"
+    damaged.write_text('{"record"')
+    code, _, error = run(capsys, monkeypatch, "play", "--resume")
+    assert code == 2
+    assert f"{damaged}: the record is no JSON" in error
+    assert error.endswith("; to go on with another game name it by --record\n")
+
+
+def test_ctrl_c_leaves_a_game_as_the_end_of_the_lines_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def press_ctrl_c(prompt: str = "") -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kismet_env.commands.play.talk", lambda sitting: talk(sitting, ask=press_ctrl_c))
+    path = tmp_path / "a game.json"
+    code, out, error = run(capsys, monkeypatch, "play", "--plain", "--record", str(path))
+    assert (code, error) == (0, "")
+    assert out.endswith(f"left; to go on: python -m kismet_env play --resume --record '{path}'\n")
+    assert not Game.from_json(path.read_text()).moves
 
 
 def test_advice_on_a_last_roll_is_what_the_dice_say(

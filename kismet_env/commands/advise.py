@@ -14,15 +14,16 @@ import tyro
 from rich.console import Console
 
 from kismet_env.advice import advise
+from kismet_env.batch import MOST_PLAYERS
 from kismet_env.command_line import prepare_matches, refusing
 from kismet_env.dice import roll_index
 from kismet_env.observation import decode_table
-from kismet_env.record import Game
+from kismet_env.record import Game, parsed
 from kismet_env.render.last import names_of
-from kismet_env.rules import BASIC_BOXES, MAX_BASIC_TOTAL, NUM_BOXES, Box, Rules
+from kismet_env.rules import BASIC_BOXES, KISMET_BOXES, MAX_BASIC_TOTAL, NUM_BOXES, Box, Rules, basic_bonus
 from kismet_env.screen import advice_table, small_dice
 from kismet_env.solver import Optimum, solve
-from kismet_env.tables import max_total
+from kismet_env.tables import box_points, max_total
 from kismet_env.win_chance import TOTAL
 
 _ASSUMED = "Opponents are taken to have the same boxes open, the same Basic total and no second Kismet ahead."
@@ -71,6 +72,8 @@ def main(config: Config) -> None:
     optimum = solve(config.rules, progress=True)
     with refusing():
         _check_card(optimum, cards)
+        if config.total is not None:
+            _check_total(cards, config.rules)
     if len(cards) > 1:
         prepare_matches(config.rules)
     with refusing():
@@ -93,12 +96,16 @@ def _told_by_file(config: Config, path: Path) -> tuple[npt.NDArray[np.int64], li
     if config != Config(position=path, rules=config.rules, count=config.count, json=config.json):
         raise ValueError("--position says everything; only --rules, --count and --json can stand beside it")
     try:
-        position = json.loads(path.read_text())
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path} is no JSON: {error}") from None
-    cards = position.get("cards") if isinstance(position, dict) else None
-    names = names_of(len(cards) if isinstance(cards, list) else 1)
-    game = Game(names, config.rules, key=None, start=position)
+        position = parsed(path.read_text("utf-8-sig"), "the position")
+        cards = position.get("cards") if isinstance(position, dict) else None
+        num_players = len(cards) if isinstance(cards, list) else 1
+        if not 1 <= num_players <= MOST_PLAYERS:
+            raise ValueError(f'"cards" are those of {num_players} players; it takes 1 to {MOST_PLAYERS}')
+        if isinstance(cards, list) and position.get("dice") is None:
+            raise ValueError('the position holds no "dice"; give the five that lie on the table')
+        game = Game(names_of(num_players), config.rules, key=None, start=position)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
     table = decode_table(game.look().observations, game.rules)[0]
     table[0, TOTAL] = game.totals[game.player]  # which the solitaire game does not show
     checked = game.position()
@@ -124,8 +131,10 @@ def _told_by_options(config: Config) -> tuple[npt.NDArray[np.int64], list[int], 
         raise ValueError("--filled names every box; the game is over")
     if config.against and config.total is None:
         raise ValueError("--against needs --total, your own points")
-    if not 0 <= len(config.against) <= 5:
-        raise ValueError(f"--against {' '.join(map(str, config.against))}: there are at most 5 opponents")
+    if len(config.against) >= MOST_PLAYERS:
+        raise ValueError(
+            f"--against {' '.join(map(str, config.against))}: there are at most {MOST_PLAYERS - 1} opponents"
+        )
     for total in (config.total or 0, *config.against):
         if not 0 <= total <= max_total(config.rules):
             raise ValueError(f"a total of {total} cannot be; under these rules it is 0 to {max_total(config.rules)}")
@@ -174,3 +183,24 @@ def _check_card(optimum: Optimum, cards: npt.NDArray[np.int64]) -> None:
         wanted = "a box is filled" if optimum.rules.second_kismet == "rolled" else "the Kismet box is filled"
         raise ValueError(f"--armed cannot be before {wanted}")
     raise ValueError("without --armed this card cannot be")
+
+
+def _check_total(cards: npt.NDArray[np.int64], rules: Rules) -> None:
+    """Raise ValueError, with the nearest ones, for a total that the card of the player to move cannot have.
+
+    The card itself is possible. Others may have forced zeros into it.
+    """
+    bits, basic, armed, total = cards[0].tolist()
+    complete = all(bits >> box & 1 for box in BASIC_BOXES)
+    possible = {basic + (basic_bonus(basic, rules) if complete else 0)}
+    for box in (box for box in KISMET_BOXES if bits >> box & 1):
+        points = {0, *box_points(rules)[:, :, box].ravel().tolist()}
+        if box is Box.KISMET and rules.second_kismet == "scored":
+            points = {each for each in points if (each > 0) == bool(armed)}
+        possible = {before + each for before in possible for each in points}
+    if total not in possible:
+        near = sorted(sorted(possible, key=lambda each: abs(each - total))[:2])
+        hint = ""
+        if bits >> Box.KISMET & 1 and not armed and rules.second_kismet == "scored":
+            hint = ", or add --armed if the Kismet box holds points"
+        raise ValueError(f"--total {total} cannot be with these boxes filled; try {' or '.join(map(str, near))}{hint}")

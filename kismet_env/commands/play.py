@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import secrets
+import shlex
 import sys
 import time
 from collections.abc import Callable
@@ -62,7 +63,7 @@ def main(config: Config) -> None:
     if game.over:
         print(f"written: {path}")
     else:
-        where = "" if config.record is None else f" --record {path}"
+        where = "" if config.record is None else f" --record {shlex.quote(str(path))}"
         print(f"left; to go on: python -m kismet_env play --resume{where}")
 
 
@@ -84,15 +85,23 @@ def _resumed(config: Config) -> tuple[Game, Path]:
             "--resume takes players, rules and dice from the game; leave out --against, --rules and --seed"
         )
     if config.record is not None:
-        game = Game.from_json(config.record.read_text())
+        game = _read(config.record)
         if game.over:
             raise ValueError(f"the game in {config.record} is over; python -m kismet_env analyse {config.record}")
         return game, config.record
     for path in sorted(games_folder().glob("*.json"), reverse=True):
-        game = Game.from_json(path.read_text())
-        if not game.over:
+        game = _read(path)
+        if YOU in game.players and not game.over:
             return game, path
     raise ValueError(f"no game was left in {games_folder()}; begin one: python -m kismet_env play")
+
+
+def _read(path: Path) -> Game:
+    """Return the game that is written down there; ValueError, with the place, for what is none."""
+    try:
+        return Game.from_json(path.read_text("utf-8-sig"))
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}; to go on with another game name it by --record") from None
 
 
 def games_folder() -> Path:

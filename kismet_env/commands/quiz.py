@@ -31,6 +31,8 @@ class Config:
     """Which ones; left out: any."""
     beside: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = ("greedy", "turn_greedy", "rule_based")
     """Players who decide about the same positions; the names are those of evaluate.py."""
+    trust: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Load sb3 files, which can run any code."""
     plain: tyro.conf.FlagCreatePairsOff[bool] = False
     """Lines of text instead of a screen, for screen readers; so it is without a terminal."""
 
@@ -46,5 +48,5 @@ def main(config: Config) -> None:
         seed = secrets.randbits(32) if config.seed is None else config.seed
         rows = np.random.default_rng(seed).choice(len(suite.rolls), config.positions, replace=False)
         solve(progress=True)
-        quiz = Quiz(suite.at(rows), config.beside)
+        quiz = Quiz(suite.at(rows), config.beside, trust=config.trust)
     sit(quiz, plain=config.plain, told=[])
