@@ -217,7 +217,8 @@ class Match(Sitting):
             verb = "win" if YOU in winners or len(winners) > 1 else "wins"
             lines = [f"{_listed(winners)} {verb}: {self.title()}."]
         lines.append(f"Perfect play can expect {own.start:.1f} points.")
-        lines.append(f"Your dice brought {own.luck:+.1f}, your decisions {-own.regret:+.1f}.")
+        luck, cost = (0.0 + round(points, 1) for points in (own.luck, -own.regret))  # never -0.0
+        lines.append(f"Your dice brought {luck:+.1f}, your decisions {cost:+.1f}.")
         if own.zeros:
             lines.append(f"Zeros forced on you cost {own.zeros:.1f}.")
         costly = costliest(judged, NUM_ADVISED, player=self.seat, least=NO_LOSS)

@@ -150,6 +150,16 @@ def test_a_game_is_left_in_a_terminal_and_goes_on_in_a_pipe(
     assert f"no game was left in {tmp_path / 'games'}" in error
 
 
+def test_decisions_that_could_not_be_better_cost_plus_nothing(tmp_path: Path) -> None:
+    start = {"cards": [ALL_BUT_KISMET], "dice": [1, 2, 3, 4, 6], "rolls_left": 0}
+    match = Match(Game([YOU], key=1, start=start), tmp_path / "game.json")
+    match.begin()
+    match.choose(KEEPS.box_action(Box.KISMET))
+    said = match.report()[2:]
+    assert said[0].endswith(", your decisions +0.0.")
+    assert said[1:] == ["Not one decision could have been better."]
+
+
 def test_others_play_while_one_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     match = Match(Game(["turn_greedy", YOU], key=4), tmp_path / "game.json", chances_known=lambda: len(asked) == 2)
@@ -186,7 +196,7 @@ def test_others_play_while_one_waits(tmp_path: Path, monkeypatch: pytest.MonkeyP
         (("play", "--against", YOU), "one player of the game has to be 'you'"),
         (("play", "--resume", "--seed", "3"), "leave out --against, --rules and --seed"),
         (("play", "--resume", "--record", "no.json"), "No such file or directory"),
-        (("play", "--record", "."), "exists; add --resume"),
+        (("play", "--record", "."), ". is a folder; give the name of a file"),
         (("quiz", "--positions", "0"), "--positions 0 is not a whole number from 1 to 200"),
         (("quiz", "--beside", "nobody"), "player 'nobody' is unknown"),
         (("advise",), "--dice and --rolls-left are needed"),

@@ -72,9 +72,9 @@ def _new(config: Config) -> tuple[Game, Path]:
     seed = config.seed
     key = secrets.randbits(64) if seed is None else int(game_keys(EVALUATION_DICE, seed, range(1))[0])
     path = config.record or games_folder() / f"{time.strftime('%Y-%m-%d-%H%M%S')}.json"
+    check_writable(path, folder=False)
     if path.exists():
         raise ValueError(f"{path} exists; add --resume to go on with it, or give another name")
-    check_writable(path, folder=False)
     return Game((YOU, *config.against), config.rules, key=key), path
 
 
