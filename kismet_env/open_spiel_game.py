@@ -142,7 +142,12 @@ class KismetState(pyspiel.State):  # type: ignore[misc]
         return [(int(roll), float(probabilities[roll])) for roll in np.flatnonzero(probabilities)]
 
     def _apply_action(self, action: int) -> None:
+        """Play on; ValueError for an illegal action, a roll that cannot come, and after the end."""
+        if self.is_terminal():
+            raise ValueError(f"the game is over; action {action} comes too late")
         if self._keep >= 0:
+            if not (action < NUM_ROLLS and REROLL_PROBABILITY[self._keep, action]):
+                raise ValueError(f"outcome {action} cannot come here; chance_outcomes() has those that can")
             self._saved[0]["roll"][0] = action
             self._keep = -1
             return

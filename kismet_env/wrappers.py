@@ -151,13 +151,20 @@ def _masked_space(
     return gym.spaces.Dict({keys[0]: inner, keys[1]: mask})
 
 
+def _mask_of(infos: dict[str, Any], env: object) -> npt.NDArray[np.int8]:
+    if "action_mask" not in infos:
+        raise ValueError(f'{env} says nothing of what is legal: there is no "action_mask" in its infos')
+    mask: npt.NDArray[np.int8] = infos["action_mask"]
+    return mask
+
+
 class MaskInObservation(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
     """Puts the mask beside the observation, under the names and in the type that a library looks for.
 
     Observations become `{obs_key: observation, mask_key: mask}`, the mask (A,) of `dtype`, 1 or True where an action
     is legal, all ones after the end; infos stay as they are. Any environment with a `Discrete` action space and
-    `info["action_mask"]` will do; ValueError for another action space or two equal names. For the native batch:
-    `VectorMaskInObservation`. `docs/frameworks.md` says which library wants what.
+    `info["action_mask"]` will do; ValueError for another action space or two equal names, and by `reset` where there is
+    no mask. For the native batch: `VectorMaskInObservation`. `docs/frameworks.md` says which library wants what.
     """
 
     def __init__(
@@ -183,7 +190,7 @@ class MaskInObservation(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstru
         return self._masked(observation, info), reward, terminated, truncated, info
 
     def _masked(self, observation: Any, info: dict[str, Any]) -> dict[str, Any]:
-        masks = info["action_mask"].astype(self._dtype)  # a copy: nothing returned shares memory
+        masks = _mask_of(info, self.env).astype(self._dtype)  # a copy: nothing returned shares memory
         return dict(zip(self._keys, (observation, masks), strict=True))
 
 
@@ -208,7 +215,7 @@ class VectorMaskInObservation(VectorWrapper):
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin episodes in all rows, or in those of `options["reset_mask"]`."""
         observations, infos = self.env.reset(seed=seed, options=options)
-        return self._masked(observations, infos["action_mask"]), infos
+        return self._masked(observations, _mask_of(infos, self.env)), infos
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Play one action in every row."""
@@ -218,7 +225,7 @@ class VectorMaskInObservation(VectorWrapper):
             for row in np.flatnonzero(infos["_final_obs"]):
                 last[row] = self._masked(infos["final_obs"][row], infos["final_info"]["action_mask"][row])
             infos = infos | {"final_obs": last}
-        return self._masked(observations, infos["action_mask"]), rewards, terminated, truncated, infos
+        return self._masked(observations, _mask_of(infos, self.env)), rewards, terminated, truncated, infos
 
     def _masked(self, observations: Any, masks: npt.NDArray[np.int8]) -> dict[str, Any]:
         return dict(zip(self._keys, (observations, masks.astype(self._dtype)), strict=True))

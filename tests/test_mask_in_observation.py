@@ -114,3 +114,10 @@ def test_what_cannot_be_masked_is_refused() -> None:
         MaskInObservation(gym.make(SOLITAIRE), "mask", "mask")
     with pytest.raises(ValueError, match="a mask needs a Discrete action space, not Box"):
         VectorMaskInObservation(gym.make_vec("MountainCarContinuous-v0", num_envs=2, vectorization_mode="sync"))
+
+
+def test_where_nothing_is_said_of_legal_actions_is_named() -> None:
+    with pytest.raises(ValueError, match=r'CartPole.* says nothing of what is legal: there is no "action_mask"'):
+        MaskInObservation(gym.make("CartPole-v1")).reset(seed=0)
+    with pytest.raises(ValueError, match=r'CartPole.* says nothing of what is legal: there is no "action_mask"'):
+        VectorMaskInObservation(gym.make_vec("CartPole-v1", num_envs=2)).reset(seed=0)

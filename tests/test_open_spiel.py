@@ -154,6 +154,24 @@ def test_the_loop_for_learners_and_the_tree_search_play_whole_games() -> None:
     assert sum(evaluate_bots.evaluate_bots(game.new_initial_state(), bots, rng)) == 0  # it refuses illegal actions
 
 
+def test_what_cannot_happen_is_refused_and_changes_nothing() -> None:
+    state = pyspiel.load_game("kismet(players=1)").new_initial_state()
+    state.apply_action(roll_index([1, 1, 1, 1, 1]))
+    with pytest.raises(ValueError, match="is illegal with dice 1-1-1-1-1"):
+        state.clone().apply_action(209)  # keep 6-6-6-6
+    state.apply_action(1)  # keep an ace, so five sixes cannot come
+    for outcome in (roll_index([6, 6, 6, 6, 6]), 252):
+        copy = state.clone()
+        with pytest.raises(ValueError, match=f"outcome {outcome} cannot come here"):
+            copy.apply_action(outcome)
+        assert str(copy) == str(state)
+    rng = np.random.default_rng(0)
+    while not state.is_terminal():
+        walk(state, rng)
+    with pytest.raises(ValueError, match="the game is over; action 0 comes too late"):
+        state.apply_action(0)
+
+
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
