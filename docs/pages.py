@@ -17,9 +17,8 @@ import yaml
 from gymnasium import Env
 from mkdocs.structure.files import File, Files
 
-from kismet_env import Rules, kismet_v0
+from kismet_env import kismet_v0
 from kismet_env.env import KismetEnv
-from kismet_env.observation import layout_of
 from kismet_env.versus_env import KismetVersusEnv
 
 ROOT = Path(__file__).parent.parent
@@ -111,8 +110,10 @@ def several_players() -> str:
         "Make one": "`from kismet_env import kismet_v0; kismet_v0.env(num_players=2)`",
         "Render modes": ", ".join(f"`{mode}`" for mode in env.metadata["render_modes"]),
     }
-    layout = f"## Layout of the observation for two players\n\n{layout_of(Rules(), 2).table()}\n"
-    return f"{_page('kismet_v0', rows, kismet_v0.KismetAECEnv)}\n{layout}"
+    layout = (
+        "The table of `observation` for two players is that of [KismetVersus-v0](kismet_versus.md#observation-space)."
+    )
+    return f"{_page('kismet_v0', rows, kismet_v0.KismetAECEnv)}\n{layout}\n"
 
 
 def _page(title: str, rows: dict[str, str], kind: type[Any]) -> str:
