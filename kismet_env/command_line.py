@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 C = TypeVar("C")
 
 _NEEDED = ("rich", "tyro")
-DONE, WRONG_INPUT, INTERRUPTED = 0, 2, 130  # exit codes
+DONE, WRONG_INPUT, INTERRUPTED, UNREAD = 0, 2, 130, 141  # exit codes; the last two are those of shells
 
 
 class Refusal(Exception):  # noqa: N818 (nothing has gone wrong but the input)
@@ -57,12 +57,14 @@ def run(
     `program` is what the user typed before the options; without it, the name of the script.
 
     Returns the exit code: 0, 2 after a Refusal, a wrong option or without a package that all commands need, 130 after
-    Ctrl-C, the latter two with one line on stderr. Every other exception is a fault of ours and keeps its traceback.
+    Ctrl-C, the latter two with one line on stderr, 141 where nobody reads the output any more (`| head`). Every other
+    exception is a fault of ours and keeps its traceback.
     """
     program = program or Path(sys.argv[0]).name
     with _interrupts() as interrupted:
         try:
             main(parse(config, sys.argv[1:] if argv is None else argv, program=program))
+            sys.stdout.flush()
         except Refusal as refusal:
             print(f"{program}: {refusal}", file=sys.stderr)
             return WRONG_INPUT
@@ -71,12 +73,24 @@ def run(
                 raise
             print(f"{program} needs {missing.name}; install it with pip install 'kismet-env[train]'", file=sys.stderr)
             return WRONG_INPUT
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, BrokenPipeError) and _unread():
+                return UNREAD
             if not interrupted:
                 raise
             print(f"{program}: interrupted", file=sys.stderr)
             return INTERRUPTED
     return DONE
+
+
+def _unread() -> bool:
+    """Return whether nobody reads the output any more; then what is left of it goes nowhere."""
+    try:
+        print(flush=True)  # a flush alone can be content: what could not be written is forgotten
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return True
+    return False
 
 
 @contextlib.contextmanager

@@ -291,6 +291,15 @@ def test_files_of_positions_are_read_or_refused_by_name(
         assert error.count("\n") == 1
 
 
+def test_nobody_has_to_read_to_the_end() -> None:
+    ours, theirs = os.pipe()
+    os.close(ours)
+    command = [sys.executable, "-m", "kismet_env", "quiz", "--positions", "1"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=theirs, stderr=subprocess.PIPE)
+    os.close(theirs)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
 def test_a_damaged_game_is_named_and_one_of_others_is_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
