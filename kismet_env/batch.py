@@ -264,7 +264,7 @@ class Batch:
     Args:
         num_games: N, at least 1.
         num_players: P, 1 to 6; 1 is the solitaire game.
-        rules: Rules, a mapping of its fields, or None for the standard game.
+        rules: Rules, a mapping of its fields, a name of the suite, or None for the standard game.
         actions: numbering of the actions, "keeps" or "holds".
         observation: "features", "raw" or "dict" (whole numbers, piece after piece of the layout, as float32).
         reward: "points", "final" or "win" (needs opponents).
@@ -281,7 +281,7 @@ class Batch:
         num_games: int,
         num_players: int = 1,
         *,
-        rules: Rules | Mapping[str, Any] | None = None,
+        rules: Rules | Mapping[str, Any] | str | None = None,
         actions: str = "keeps",
         observation: str = "features",
         reward: str = "points",

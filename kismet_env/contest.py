@@ -80,7 +80,7 @@ def play_contest(
     deals: int,
     *,
     seed: int,
-    rules: Rules | Mapping[str, Any] | None = None,
+    rules: Rules | Mapping[str, Any] | str | None = None,
     domain: int = EVALUATION_DICE,
     processes: int = 1,
     watch: bool = True,
@@ -356,7 +356,7 @@ def summarise_contests(
     ratings: Mapping[str, Any] | None = None,
     *,
     seed: int,
-    rules: Rules | Mapping[str, Any] | None = None,
+    rules: Rules | Mapping[str, Any] | str | None = None,
 ) -> dict[str, Any]:
     """Return the report on contests on the same deals of `seed`, by the names of their players; ready for JSON.
 

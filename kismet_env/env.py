@@ -70,8 +70,8 @@ class KismetEnv(gym.Env[Observation, Any]):
     `illegal_action` bool; `scorecard` int16 (15,), -1 where open; `total` int.
 
     ## Arguments
-    `rules` (a `Rules`, a mapping of its fields or None), `actions`, `observation`, `reward`, `illegal_action`, `start`,
-    `render_mode`; a ValueError names the valid values.
+    `rules` (a `Rules`, a mapping of its fields, a name in `kismet_env.rules.SUITE`, or None for the standard game),
+    `actions`, `observation`, `reward`, `illegal_action`, `start`, `render_mode`; a ValueError names the valid values.
 
     ## Rendering
     `render_mode="ansi"`: the score sheet as text; `"rgb_array"`: a picture of the table, uint8 (600, 800, 3), with the
@@ -94,7 +94,7 @@ class KismetEnv(gym.Env[Observation, Any]):
 
     def __init__(
         self,
-        rules: Rules | Mapping[str, Any] | None = None,
+        rules: Rules | Mapping[str, Any] | str | None = None,
         actions: str = "keeps",
         observation: str = "features",
         reward: str = "points",

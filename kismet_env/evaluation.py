@@ -173,7 +173,7 @@ def play(
     games: int,
     *,
     seed: int,
-    rules: Rules | Mapping[str, Any] | None = None,
+    rules: Rules | Mapping[str, Any] | str | None = None,
     domain: int = EVALUATION_DICE,
     processes: int = 1,
     chunk: int = _CHUNK,
@@ -377,7 +377,7 @@ def rate_interval(hits: npt.NDArray[np.bool_]) -> tuple[float, float]:
 
 def exact(
     player: Player,
-    rules: Rules | Mapping[str, Any] | None = None,
+    rules: Rules | Mapping[str, Any] | str | None = None,
     report: Callable[[float], None] = lambda share: None,
     *,
     folder: Path | None = None,
@@ -419,7 +419,7 @@ def transfer(
 
 
 def yardstick(
-    rules: Rules | Mapping[str, Any] | None = None, report: Callable[[float], None] = lambda share: None
+    rules: Rules | Mapping[str, Any] | str | None = None, report: Callable[[float], None] = lambda share: None
 ) -> float:
     """Return the exact mean of the player called YARDSTICK, in points; worked out once and kept in the user's cache."""
     alone = replace(Rules.of(rules), second_kismet_penalty=True)  # solitaire knows no penalty
@@ -434,7 +434,7 @@ def summarise(
     results: Mapping[str, Games],
     *,
     seed: int,
-    rules: Rules | Mapping[str, Any] | None = None,
+    rules: Rules | Mapping[str, Any] | str | None = None,
     exact_values: Mapping[str, PolicyValue] | None = None,
     distributions: Mapping[str, npt.NDArray[np.float64]] | None = None,
 ) -> dict[str, Any]:

@@ -79,9 +79,8 @@ class KismetAECEnv(AECEnv):  # type: ignore[misc] # PettingZoo ships no types
     open, `total` int.
 
     ## Arguments
-    `num_players` 1 to 6, `first_player`, `rules` (a `Rules`, a mapping of its fields or None), `actions`,
-    `observation`, `reward`, `illegal_action`, `start`, `render_mode` (None, "human", "rgb_array" or "ansi",
-    as in `KismetEnv`); a ValueError names the valid values.
+    `num_players` 1 to 6, `first_player`, `rules`, `actions`, `observation`, `reward`, `illegal_action`, `start`,
+    `render_mode`, all but the first two as in `KismetEnv`; a ValueError names the valid values.
 
     ## Randomness
     As in `KismetEnv`: the same seed gives the same dice, for one player the same game.
@@ -102,7 +101,7 @@ class KismetAECEnv(AECEnv):  # type: ignore[misc] # PettingZoo ships no types
         num_players: int = 2,
         reward: str = "win",
         first_player: str = "seat0",
-        rules: Rules | Mapping[str, Any] | None = None,
+        rules: Rules | Mapping[str, Any] | str | None = None,
         actions: str = "keeps",
         observation: str = "features",
         illegal_action: str = "terminate",

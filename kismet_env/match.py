@@ -79,7 +79,7 @@ class Match(Batch):
         opponents: Opponents = ("turn_greedy",),
         *,
         seat: int | str = 0,
-        rules: Rules | Mapping[str, Any] | None = None,
+        rules: Rules | Mapping[str, Any] | str | None = None,
         actions: str = "keeps",
         observation: str = "features",
         reward: str = "win",

@@ -54,7 +54,7 @@ class KismetVecEnv(VecEnv):
         *,
         opponents: Opponents | None = None,
         seat: int | str | None = None,
-        rules: Rules | Mapping[str, Any] | None = None,
+        rules: Rules | Mapping[str, Any] | str | None = None,
         actions: str = "keeps",
         observation: str = "features",
         reward: str | None = None,

@@ -285,7 +285,7 @@ def sources(*others: str) -> str:
     return "-".join(source_hash(name) for name in (*_SOURCES, *others))
 
 
-def solve(rules: Rules | Mapping[str, Any] | None = None, progress: bool = False) -> Optimum:
+def solve(rules: Rules | Mapping[str, Any] | str | None = None, progress: bool = False) -> Optimum:
     """Return the optimum of solitaire Kismet under `rules`: from the cache, or solved in seconds and put there.
 
     `progress` shows a bar while solving. A damaged file is solved anew with a warning; where the cache cannot be

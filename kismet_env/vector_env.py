@@ -50,7 +50,7 @@ class KismetVectorEnv(VectorEnv[Observation, npt.NDArray[np.int64], npt.NDArray[
     def __init__(
         self,
         num_envs: int = 1,
-        rules: Rules | Mapping[str, Any] | None = None,
+        rules: Rules | Mapping[str, Any] | str | None = None,
         actions: str = "keeps",
         observation: str = "features",
         reward: str = "points",

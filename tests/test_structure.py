@@ -173,3 +173,14 @@ def test_citation_and_package_have_one_version() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert f"\nversion: {project['version']}\n" in (ROOT / "CITATION.cff").read_text()
     assert kismet_env.__version__ == project["version"]
+
+
+def test_whoever_takes_rules_takes_the_name_of_a_variant() -> None:
+    """For type checkers too: `solve("no_bonus")` is what the README writes."""
+    signatures = [
+        line
+        for path in ROOT.glob("kismet_env/**/*.py")
+        for line in re.findall(r"rules: (Rules \| .*)", path.read_text())
+    ]
+    assert len(signatures) > 10
+    assert all("| str | None" in line for line in signatures), signatures

@@ -63,7 +63,7 @@ READY = {path.stem: path for path in sorted((Path(__file__).parent.parent / "pol
 _SAMPLE = ":sample"
 
 
-def make(name: str, rules: Rules | Mapping[str, Any] | None = None, *, trust: bool = False) -> Player:
+def make(name: str, rules: Rules | Mapping[str, Any] | str | None = None, *, trust: bool = False) -> Player:
     """Return the player called `name`, ready to play under `rules`.
 
     Names are those of `PLAYERS`, those of `GRADED` with a number, those of `READY` for policies that come with the
