@@ -38,6 +38,7 @@ def judge_of(rules: Rules) -> Judge:
     return Judge(rules, learner._average, points_per_unit=100.0)
 
 
+@pytest.mark.slow
 def test_a_score_without_luck_has_the_mean_of_the_play_whatever_the_values() -> None:
     """Against the exact value of the same play, and against the scores themselves."""
     rules = SUITE["no_bonus"]

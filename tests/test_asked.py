@@ -39,7 +39,11 @@ def players(rules: Rules | None = None) -> dict[str, Any]:
     return {"argmax": MostProbable(network), "lots": network}
 
 
-@pytest.mark.parametrize(("open_boxes", "changed"), CARDS, ids=IDS)
+@pytest.mark.parametrize(
+    ("open_boxes", "changed"),
+    [pytest.param(*card, marks=pytest.mark.slow if len(card[0]) > 1 else ()) for card in CARDS],
+    ids=IDS,
+)
 @pytest.mark.parametrize("kind", ["argmax", "lots"])
 def test_values_and_distributions_are_those_of_brute_force(
     tmp_path: Path, kind: str, open_boxes: tuple[Box, ...], changed: dict[str, int]

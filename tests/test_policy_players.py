@@ -263,7 +263,7 @@ def test_it_says_how_it_chooses() -> None:
     chosen = judge.turn_policy()
     assert chosen.style == "best"
     cards = np.array([[0, 0, 0], [0b111, 6, 0], [0b100000000000000, 0, 1]])
-    worths, again = np.empty((3, 15, 252)), np.empty((3, 15, 252))
+    worths, again = np.zeros((3, 15, 252)), np.zeros((3, 15, 252))  # what is filled stays untouched
     judge.write_worths(cards, worths)
     assert chosen.write_worths is not None
     chosen.write_worths(cards, again)
