@@ -1,28 +1,16 @@
 """The PPO example learns from the same decisions under either autoreset mode, and from nothing else."""
 
-import importlib.util
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from example_modules import example
 
 torch = pytest.importorskip("torch")
 
 COLUMNS = ("seen", "mask", "action", "log_prob", "target", "advantage")
 LENGTH = 120
-
-
-def example() -> ModuleType:
-    path = Path(__file__).parent.parent / "examples" / "cleanrl_ppo.py"
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def judged(seen: Any) -> Any:
@@ -33,7 +21,7 @@ def judged(seen: Any) -> Any:
 
 def test_both_modes_learn_from_the_same_decisions() -> None:
     """With the last box of a game as its end, the batch of one game at a time is a list of complete games."""
-    rollout, batches, ends = example().rollout, {}, {}
+    rollout, batches, ends = example("cleanrl_ppo").rollout, {}, {}
     for mode in ("NextStep", "SameStep"):
         env = gym.make_vec("kismet_env:kismet_env/Kismet-v0", num_envs=1, start="open:3", autoreset_mode=mode)
         seen, infos = env.reset(seed=4)
@@ -68,7 +56,7 @@ def test_advantages_end_with_the_game(mode: str) -> None:
             log.append((out[1], out[2] | out[3]))
             return out
 
-    (seen, _, _, _, target, advantage), _ = example().rollout(Logged(env), judged, now, LENGTH)
+    (seen, _, _, _, target, advantage), _ = example("cleanrl_ppo").rollout(Logged(env), judged, now, LENGTH)
     values = seen.sum(1)
     torch.testing.assert_close(target, advantage + values)
     at = 0

@@ -1,14 +1,13 @@
 """The planner in the examples: it cannot see the dice to come, and more simulations make it stronger."""
 
-import importlib.util
 from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from example_modules import example
 
 from kismet_env.env import KismetEnv
 from kismet_env.wrappers import RegretInfo
@@ -18,13 +17,7 @@ Plan = Callable[[Any, int, np.random.Generator], int]
 
 @pytest.fixture(scope="module")
 def plan() -> Plan:
-    path = Path(__file__).parent.parent / "examples" / "mcts.py"
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    found: Plan = module.plan
+    found: Plan = example("mcts").plan
     return found
 
 
