@@ -57,6 +57,12 @@ class Config:
     """Numbering of the actions; with "keeps" the same dice kept are the same action in every roll."""
     observation: Literal["features", "raw", "dict"] = "features"
     """Form of the observations."""
+    reward: Literal["points", "final"] = "points"
+    """When points are paid: with the box they are entered in, or all at the end of the game."""
+    illegal_action: Literal["masked", "penalty", "terminate"] = "masked"
+    """What keeps the policy from illegal actions: masks; or nothing does, and one costs a point, to no other effect but
+    that the 100th ends the game (penalty), or ends the game at once (terminate). So it is in the selection games too;
+    evaluate.py always masks."""
     start: str = "full"
     """Where games begin: full | open:k (k boxes are open) | uniform."""
     num_envs: int = 512
@@ -156,7 +162,10 @@ def train(config: Config, run: Run) -> None:
             model.lr_schedule = FloatSchedule(config.learning_rate * share_left)
             model.ent_coef = config.entropy_bonus * share_left
             model.ep_info_buffer = None  # begun anew: the games of this rollout
-            model.learn(rollout, reset_num_timesteps=False, log_interval=2)  # one rollout, one update; logs nothing
+            masked = config.illegal_action == "masked"
+            model.learn(  # one rollout, one update; logs nothing
+                rollout, reset_num_timesteps=False, log_interval=2, use_masking=masked
+            )
 
             if _has_diverged(model):  # nothing of it may replace what is in the folder
                 run.plot(bot_scores(config))
@@ -191,18 +200,23 @@ def _has_diverged(model: MaskablePPO) -> bool:
 
 
 def selection_score(model: MaskablePPO, config: Config) -> float:
-    """Return the mean score, in points, of the most probable actions of `model` in the selection games."""
+    """Return the mean score, in points, of the most probable actions of `model` in the selection games.
+
+    Where it was trained without masks it plays without: a game that ends by illegal actions counts as it stands.
+    """
     batch = Batch(
         config.selection_games,
         rules=config.rules,
         actions=config.actions,
         observation=config.observation,
+        illegal_action=_answer(config),
         start=config.start,
     )
+    masked = config.illegal_action == "masked"
 
     def act(seen: Step) -> Any:
         observations = batch.layout.present(seen.observations)
-        return model.predict(observations, deterministic=True, action_masks=seen.masks)[0]
+        return model.predict(observations, deterministic=True, action_masks=seen.masks if masked else None)[0]
 
     return _mean_score(batch, act)
 
@@ -217,10 +231,15 @@ def bot_scores(config: Config) -> dict[str, float]:
     return scores
 
 
+def _answer(config: Config) -> str:
+    """Return what the environment does about an illegal action; behind masks there are none."""
+    return "penalty" if config.illegal_action == "masked" else config.illegal_action
+
+
 def _mean_score(batch: Batch, act: Callable[[Step], Any]) -> float:
     """Return the mean score of who acts by `act` in the selection games, all rows of `batch`."""
     seen = batch.deal_keys(game_keys(SELECTION_DICE, 0, range(batch.num_games)))
-    while not batch.state.games["over"].all():
+    while not batch.over.all():
         seen = batch.step(act(seen))
     return float(batch.state.cards["total"].mean())
 
@@ -230,25 +249,31 @@ class MaskedCategorical(MaskableCategoricalDistribution):
 
     def proba_distribution(self, action_logits: Tensor) -> MaskedCategorical:
         """Take the logits (N, A) of all actions."""
-        self._logits = action_logits
+        self._logits, self._logarithms = action_logits, None
         return self
 
     def apply_masking(self, masks: MaybeMasks) -> None:
         """Leave the actions where `masks` (N, A) is not 0; there has to be one in every row."""
         legal = torch.as_tensor(masks, dtype=torch.bool, device=self._logits.device)
-        self._logits = torch.where(legal, self._logits, -1e8)
-        self._log_probabilities = self._logits.log_softmax(-1)
+        self._logits, self._logarithms = torch.where(legal, self._logits, -1e8), None
+
+    @property
+    def log_probabilities(self) -> Tensor:
+        """The logarithms (N, A) of the probabilities; far below 0 for what is masked."""
+        if self._logarithms is None:
+            self._logarithms = self._logits.log_softmax(-1)
+        return self._logarithms
 
     def _probabilities(self) -> Tensor:
         return self._logits.softmax(-1)  # exp() of the logarithms takes five times as long, so far below zero
 
     def log_prob(self, actions: Tensor) -> Tensor:
         """Return the logarithms (N,) of the probabilities of `actions` (N,)."""
-        return self._log_probabilities.gather(-1, actions.unsqueeze(-1)).squeeze(-1)
+        return self.log_probabilities.gather(-1, actions.unsqueeze(-1)).squeeze(-1)
 
     def entropy(self) -> Tensor:
         """Return the entropies (N,) in nats."""
-        return -(self._probabilities() * self._log_probabilities).sum(-1)
+        return -(self._probabilities() * self.log_probabilities).sum(-1)
 
     def sample(self) -> Tensor:
         """Return random actions (N,)."""
@@ -284,6 +309,8 @@ def make(config: Config) -> tuple[MaskablePPO, KismetVecEnv]:
         rules=config.rules,
         actions=config.actions,
         observation=config.observation,
+        reward=config.reward,
+        illegal_action=_answer(config),
         start=config.start,
     )
     model = MaskablePPO(

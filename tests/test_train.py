@@ -311,6 +311,30 @@ def test_other_forms_of_the_game_are_learned_too(options: str, tmp_path: Path) -
     Provenance.from_json((folder / "config.json").read_text()).check(saved_config(folder, Config).rules)
 
 
+@pytest.mark.parametrize(
+    ("illegal_action", "least", "most"), [("masked", 15, 45), ("penalty", 100, 144), ("terminate", 1, 5)]
+)
+def test_without_masks_illegal_actions_are_tried_and_games_stay_bounded(
+    illegal_action: str, least: int, most: int, tmp_path: Path
+) -> None:
+    """The policy is random, or as good as: nine actions in ten are illegal."""
+    folder, masked = tmp_path / "run", illegal_action == "masked"
+    options = ["--illegal-action", illegal_action, "--reward", "final", "--rollout-steps", "160"]
+    assert train.main([*SMALL, *options, "--steps", str(2 * 16 * 160), "--run", str(folder)]) == 0
+    row = curve_of(folder)[0]
+    assert (row["illegal_actions"] == "0") == masked
+    assert least <= float(row["mean_length"]) <= most
+    assert (float(row["mean_return"]) > 0) == masked
+    config = saved_config(folder, Config)
+    assert (config.reward, config.illegal_action) == ("final", illegal_action)
+    model, _ = maskable_ppo.make(config)
+    with torch.no_grad():
+        model.policy.action_net.weight[:] = 0.0
+        model.policy.action_net.bias[:] = torch.arange(225)  # the last one, to fill the box Kismet, above all
+    score = maskable_ppo.selection_score(model, config)
+    assert (score > 15) == masked, "by itself it does not go on when the box is filled"
+
+
 def test_the_bots_to_be_beaten_play_the_selection_games() -> None:
     scores = maskable_ppo.bot_scores(Config(selection_games=500))
     players = {name: play(make(name), 500, seed=0).totals.mean() for name in scores}  # on other dice
@@ -428,6 +452,8 @@ NEW, GO_ON = "maskable_ppo --run TARGET ", "maskable_ppo --resume TARGET "
         (NEW + "--threads 0", "threads=0 is not at least 1", _nothing),
         (NEW + "--start open:99", "open:99", _nothing),
         (NEW + "--observation pixels", "features", _nothing),
+        (NEW + "--reward money", "points", _nothing),
+        (NEW + "--illegal-action raise", "penalty", _nothing),
         (NEW + "--rules.joker wild", "full, natural, always", _nothing),
         (NEW + "--rules.wild True", "--rules.wild", _nothing),
         (NEW + "--rules.bonus-tiers 63 35 50 60", "bonus_tiers", _nothing),
