@@ -102,6 +102,7 @@ def main(config: Config) -> None:
         _check(config)
         names = config.versus or config.names
         players = {name: make(name, config.rules, trust=config.trust) for name in names}
+        _check_seats(config, players)
         if _is_exact(config) and not config.leaderboard:
             _check_exact(config, players)
     (_contend if config.versus else _measure if config.value_suite else _play)(config, players)
@@ -255,6 +256,16 @@ def _check_contests(config: Config) -> None:
     if _is_exact(config):
         option = "--exact" if config.exact else "--distribution" if config.distribution else "--exact-networks"
         raise ValueError(f"{option} is about the solitaire game; leave it out, or leave out --versus")
+
+
+def _check_seats(config: Config, players: dict[str, Player]) -> None:
+    """Raise ValueError for a network that has learned a match of another number of players."""
+    seats = config.seats if config.versus else 1
+    for name, player in players.items():
+        if (known := getattr(player, "num_players", 1)) not in (1, seats):
+            raise ValueError(
+                f"player {name!r} has learned games of {known} players; let it play --versus at such tables"
+            )
 
 
 def _check_suite(config: Config) -> None:

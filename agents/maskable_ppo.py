@@ -21,6 +21,7 @@ import torch
 from gymnasium.spaces import Dict, Discrete
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.distributions import MaskableCategoricalDistribution, MaybeMasks
+from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.utils import FloatSchedule
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
@@ -29,21 +30,25 @@ from torch import Tensor, nn
 from agents.run import Run, arithmetic
 from kismet_env import bots
 from kismet_env.batch import Batch, Step
+from kismet_env.bots.player import Actions, Masks, Observations, Shares, sample
 from kismet_env.command_line import Refusal
 from kismet_env.dice import hash_words
-from kismet_env.evaluation import SELECTION_DICE, TRAINING_DICE, game_keys
+from kismet_env.evaluation import SELECTION_DICE, TRAINING_DICE, YARDSTICK, game_keys
+from kismet_env.match import Match
 from kismet_env.policy_file import Network, Policy, check_architecture, save_policy
 from kismet_env.provenance import Provenance
 from kismet_env.rules import Rules
 from kismet_env.sb3 import KismetVecEnv
 
 _MOST_STEPS = 1 << 22  # of a rollout: each takes 2 kB of memory
+SELF = "self"
+"""Name of the opponent who is the learner."""
 _MOST_WEIGHT = 1e6  # a thousand times those of any network that plays; far larger ones take float32 to infinity
 
 
 @dataclass(frozen=True)
 class Config:
-    """Train a policy network on solitaire Kismet by PPO with masked actions."""
+    """Train a policy network on solitaire Kismet, or against opponents, by PPO with masked actions."""
 
     steps: int | None = None
     """Length of the run in steps of the environment, rounded up to whole rollouts; None: no limit."""
@@ -57,8 +62,12 @@ class Config:
     """Numbering of the actions; with "keeps" the same dice kept are the same action in every roll."""
     observation: Literal["features", "raw", "dict"] = "features"
     """Form of the observations."""
-    reward: Literal["points", "final"] = "points"
-    """When points are paid: with the box they are entered in, or all at the end of the game."""
+    opponents: tuple[str, ...] = ()
+    """Who else sits at the table, one to five names as evaluate.py knows them, or self: the policy as it is after the
+    last update. The learner's seat is drawn in every game. None: solitaire."""
+    reward: Literal["points", "final", "win"] = "points"
+    """What for: points, paid with the box they are entered in; the same, all at the end of the game (final); or,
+    against opponents, the win: 1, of a lost game -1 between all losers, paid at the end."""
     illegal_action: Literal["masked", "penalty", "terminate"] = "masked"
     """What keeps the policy from illegal actions: masks; or nothing does, and one costs a point, to no other effect but
     that the 100th ends the game (penalty), or ends the game at once (terminate). So it is in the selection games too;
@@ -90,9 +99,10 @@ class Config:
     hidden_sizes: tuple[int, ...] = (256, 256)
     """Widths of the hidden layers of both networks."""
     points_per_reward: float = 20.0
-    """Points are divided by this, so that what the value network learns is of the order of 1."""
+    """Points are divided by this, so that what the value network learns is of the order of 1; wins are not."""
     selection_games: int = 2048
-    """Games by which the best policy of the run is chosen, most probable actions, dice of their own."""
+    """Games by which the best policy of the run is chosen, by the mean of its points or, for reward win, of its
+    reward: most probable actions, dice of their own, the same opponents, turn_greedy instead of self."""
     selection_every: int = 20
     """Updates between two such evaluations; fewer where they would take more than a tenth of the time."""
     checkpoint_minutes: float = 1.0
@@ -125,9 +135,14 @@ class Config:
             )
         if self.selection_games > _MOST_STEPS:
             raise ValueError(f"selection_games={self.selection_games} is not at most {_MOST_STEPS:,}")
-        batch = Batch(
-            1, rules=self.rules, actions=self.actions, observation=self.observation, start=self.start
-        )  # or ValueError
+        if self.reward == "win" and not self.opponents:
+            raise ValueError("reward='win' needs opponents, one to five of them")
+        form = self.actions, self.observation
+        if SELF in self.opponents and form != (Config.actions, Config.observation):
+            raise ValueError(
+                f"opponent {SELF} sees features and plays keeps, not actions={form[0]}, observation={form[1]}"
+            )
+        batch = selection_batch(self, 1, actions=self.actions, observation=self.observation)  # or ValueError
         sizes = batch.layout.size, *self.hidden_sizes, batch.actions.num_actions
         try:
             check_architecture(sizes, "silu")
@@ -142,6 +157,7 @@ class Config:
             seed=self.seed,
             actions=self.actions,
             observation=self.observation,
+            num_players=1 + len(self.opponents),
             config=asdict(self),
         )
 
@@ -168,7 +184,7 @@ def train(config: Config, run: Run) -> None:
             )
 
             if _has_diverged(model):  # nothing of it may replace what is in the folder
-                run.plot(bot_scores(config))
+                run.plot(bot_scores(config), unit=_unit(config))
                 raise Refusal(
                     f"the training has diverged after {model.num_timesteps:,} steps; begin again with a lower "
                     f"--learning-rate, or other options; {run.folder} keeps what was saved before"
@@ -189,7 +205,7 @@ def train(config: Config, run: Run) -> None:
             if not is_last and (run.interrupted or run.minutes_unsaved >= config.checkpoint_minutes):
                 run.save_checkpoint(state_of(model, env))
         _save(model, run, archive="model.zip", policy="policy.safetensors")
-        run.plot(bot_scores(config))
+        run.plot(bot_scores(config), unit=_unit(config))
         if is_last:  # only now: a run that is killed earlier has something left to do
             run.save_checkpoint(state_of(model, env))
             run.interrupted = False
@@ -200,34 +216,41 @@ def _has_diverged(model: MaskablePPO) -> bool:
 
 
 def selection_score(model: MaskablePPO, config: Config) -> float:
-    """Return the mean score, in points, of the most probable actions of `model` in the selection games.
+    """Return the mean score of the most probable actions of `model` in the selection games.
 
     Where it was trained without masks it plays without: a game that ends by illegal actions counts as it stands.
     """
-    batch = Batch(
-        config.selection_games,
-        rules=config.rules,
-        actions=config.actions,
-        observation=config.observation,
-        illegal_action=_answer(config),
-        start=config.start,
-    )
+    batch = selection_batch(config, config.selection_games, actions=config.actions, observation=config.observation)
     masked = config.illegal_action == "masked"
 
     def act(seen: Step) -> Any:
         observations = batch.layout.present(seen.observations)
         return model.predict(observations, deterministic=True, action_masks=seen.masks if masked else None)[0]
 
-    return _mean_score(batch, act)
+    return _mean_score(config, batch, act)
+
+
+def selection_batch(config: Config, games: int, *, actions: str = "keeps", observation: str = "features") -> Batch:
+    """Return room for so many selection games; ValueError for opponents, or a start, that there are not."""
+    options: dict[str, Any] = {
+        "rules": config.rules,
+        "actions": actions,
+        "observation": observation,
+        "illegal_action": _answer(config),
+        "start": config.start,
+    }
+    if not config.opponents:
+        return Batch(games, **options)
+    opponents = [YARDSTICK if name == SELF else name for name in config.opponents]  # against itself it wins a half
+    return Match(games, opponents, seat="random", reward=config.reward, **options)
 
 
 def bot_scores(config: Config) -> dict[str, float]:
-    """Return the mean scores, in points, of the bots to be beaten in the selection games."""
+    """Return the mean scores of the bots to be beaten in the selection games."""
     scores = {}
     for name in ("greedy", "turn_greedy", "rule_based"):
-        bot = bots.make(name, config.rules)
-        batch = Batch(config.selection_games, rules=config.rules, start=config.start)
-        scores[name] = _mean_score(batch, lambda seen, bot=bot: bot.act(seen.observations, seen.masks))
+        bot, batch = bots.make(name, config.rules), selection_batch(config, config.selection_games)
+        scores[name] = _mean_score(config, batch, lambda seen, bot=bot: bot.act(seen.observations, seen.masks))
     return scores
 
 
@@ -236,12 +259,18 @@ def _answer(config: Config) -> str:
     return "penalty" if config.illegal_action == "masked" else config.illegal_action
 
 
-def _mean_score(batch: Batch, act: Callable[[Step], Any]) -> float:
-    """Return the mean score of who acts by `act` in the selection games, all rows of `batch`."""
+def _mean_score(config: Config, batch: Batch, act: Callable[[Step], Any]) -> float:
+    """Return the mean score of who acts by `act` in the selection games, all rows of `batch`: points, or results."""
     seen = batch.deal_keys(game_keys(SELECTION_DICE, 0, range(batch.num_games)))
+    results = np.zeros(batch.num_games)
     while not batch.over.all():
         seen = batch.step(act(seen))
-    return float(batch.state.cards["total"].mean())
+        results += seen.rewards[:, 0]
+    return float((results if config.reward == "win" else seen.totals).mean())
+
+
+def _unit(config: Config) -> str:
+    return "mean result, 1 a win" if config.reward == "win" else "points a game"
 
 
 class MaskedCategorical(MaskableCategoricalDistribution):
@@ -264,7 +293,8 @@ class MaskedCategorical(MaskableCategoricalDistribution):
             self._logarithms = self._logits.log_softmax(-1)
         return self._logarithms
 
-    def _probabilities(self) -> Tensor:
+    def probabilities(self) -> Tensor:
+        """Return the probabilities (N, A)."""
         return self._logits.softmax(-1)  # exp() of the logarithms takes five times as long, so far below zero
 
     def log_prob(self, actions: Tensor) -> Tensor:
@@ -273,11 +303,11 @@ class MaskedCategorical(MaskableCategoricalDistribution):
 
     def entropy(self) -> Tensor:
         """Return the entropies (N,) in nats."""
-        return -(self._probabilities() * self.log_probabilities).sum(-1)
+        return -(self.probabilities() * self.log_probabilities).sum(-1)
 
     def sample(self) -> Tensor:
         """Return random actions (N,)."""
-        rising = self._probabilities().cumsum(-1)
+        rising = self.probabilities().cumsum(-1)
         shares = torch.rand_like(rising[:, :1]) * rising[:, -1:]  # below the last sum, which need not be exactly 1
         return torch.searchsorted(rising, shares, right=True).squeeze(-1)
 
@@ -301,21 +331,37 @@ class _ScaledRewards(VecEnvWrapper):
         return observations, rewards / self.points_per_reward, dones, infos
 
 
+class Itself:
+    """The policy as it is, as an opponent: it draws lots, as the learner does."""
+
+    policy: MaskableActorCriticPolicy
+
+    def act(self, observations: Observations, masks: Masks, u: Shares | None = None) -> Actions:
+        """Return an action for every row."""
+        assert u is not None
+        with torch.no_grad():
+            distribution = self.policy.get_distribution(torch.as_tensor(observations), masks)
+        return sample(distribution.probabilities().numpy(), u)
+
+
 def make(config: Config) -> tuple[MaskablePPO, KismetVecEnv]:
     """Return an untrained model and the games it learns from."""
     network_seed, dice_seed = np.random.SeedSequence(config.seed).generate_state(2).tolist()
+    itself = Itself()
     env = KismetVecEnv(
         config.num_envs,
         rules=config.rules,
         actions=config.actions,
         observation=config.observation,
+        opponents=[itself if name == SELF else name for name in config.opponents] or None,
+        seat="random" if config.opponents else None,
         reward=config.reward,
         illegal_action=_answer(config),
         start=config.start,
     )
     model = MaskablePPO(
         "MultiInputPolicy" if isinstance(env.observation_space, Dict) else "MlpPolicy",
-        _ScaledRewards(env, config.points_per_reward),
+        _ScaledRewards(env, 1.0 if config.reward == "win" else config.points_per_reward),
         n_steps=config.rollout_steps,
         batch_size=config.batch_size,
         n_epochs=config.epochs,
@@ -336,6 +382,7 @@ def make(config: Config) -> tuple[MaskablePPO, KismetVecEnv]:
     )
     assert isinstance(env.action_space, Discrete)
     model.policy.action_dist = MaskedCategorical(int(env.action_space.n))
+    itself.policy = model.policy
     model.set_logger(Logger(folder=None, output_formats=[]))
     env.seed(int(hash_words(TRAINING_DICE, dice_seed)))  # the model has seeded it too
     return model, env

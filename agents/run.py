@@ -197,8 +197,8 @@ class Run:
     def record(self, row: Mapping[str, float | None]) -> None:
         """Add a row to the curve and show it; `row` has the same names every time, None where there is no value.
 
-        "steps", the abscissa, "mean_return" and "selection_score" are among them, in points a game; "minutes" and
-        "steps_per_second" are added here.
+        "steps", the abscissa, "mean_return" and "selection_score" are among them, in points a game, or what else is
+        learned for; "minutes" and "steps_per_second" are added here.
         """
         minutes = self.minutes
         steps = int(row["steps"] or 0)
@@ -218,7 +218,7 @@ class Run:
         for name, unit in (("mean_return", "return"), ("selection_score", "selection")):
             self._latest[name] = row[name] if row[name] is not None else self._latest.get(name)
             if (value := self._latest[name]) is not None:
-                told.append(f"{unit} {value:.1f}")
+                told.append(f"{unit} {value:.4g}")
         self._progress.update(self._task, completed=share, told=" · ".join(told))
 
     def save_checkpoint(self, state: Mapping[str, Any]) -> None:
@@ -250,12 +250,10 @@ class Run:
     @property
     def summary(self) -> str:
         """What has come out so far, in a line."""
-        return (
-            f"{self._steps:,} steps in {self.minutes:.1f} minutes, best selection score {self._best:.1f} points a game"
-        )
+        return f"{self._steps:,} steps in {self.minutes:.1f} minutes, best selection score {self._best:.4g}"
 
-    def plot(self, references: Mapping[str, float]) -> None:
-        """Draw the curve into curve.png, with the mean scores of others by their names in `references`."""
+    def plot(self, references: Mapping[str, float], *, unit: str = "points a game") -> None:
+        """Draw the curve into curve.png, with the mean scores of others, in `unit`, by their names in `references`."""
         if not self._curve.exists():
             return
         with self._curve.open(newline="") as file:
@@ -263,7 +261,7 @@ class Run:
         from kismet_env.plots import plot_curve, png  # a second that only the end of a run spends
 
         named = {f"{name}, selection games": score for name, score in references.items()}
-        write_whole(self.folder / "curve.png", png(plot_curve(rows, self.provenance.algorithm, named)))
+        write_whole(self.folder / "curve.png", png(plot_curve(rows, self.provenance.algorithm, named, unit=unit)))
 
 
 def _holds_run(folder: Path) -> bool:

@@ -259,13 +259,16 @@ def _games(results: Mapping[str, Games]) -> str:
 
 
 @paper
-def plot_curve(rows: Sequence[Mapping[str, str]], title: str, references: Mapping[str, float]) -> Figure:
-    """Return a learning curve: points a game over steps below and minutes above, and what others score.
+def plot_curve(
+    rows: Sequence[Mapping[str, str]], title: str, references: Mapping[str, float], *, unit: str = "points a game"
+) -> Figure:
+    """Return a learning curve: mean scores over steps below and minutes above, and what others score.
 
     Args:
         rows: those of a run's curve.csv; "" where there is no value.
         title: what has learned.
         references: mean scores of others by their names.
+        unit: of all scores.
     """
 
     def column(name: str) -> tuple[list[float], list[float]]:
@@ -275,13 +278,13 @@ def plot_curve(rows: Sequence[Mapping[str, str]], title: str, references: Mappin
     figure = Figure(figsize=(8, 4.8), layout="constrained")
     axes = figure.subplots()
     for (name, score), line in zip(references.items(), cycle((":", "--", "-.")), strict=False):
-        axes.axhline(score, color="0.45", linewidth=1.0, linestyle=line, label=f"{name}: {score:.1f}")
+        axes.axhline(score, color="0.45", linewidth=1.0, linestyle=line, label=f"{name}: {score:.4g}")
     axes.plot(*column("mean_return"), color="#7aa6c2", linewidth=1.4, label="training games, actions sampled")
     steps, scores = column("selection_score")
-    label = "selection games, most probable actions" + (f": at best {max(scores):.1f}" if scores else "")
+    label = "selection games, most probable actions" + (f": at best {max(scores):.4g}" if scores else "")
     axes.plot(steps, scores, "o-", color="#14323f", linewidth=1.6, markersize=3.5, clip_on=False, label=label)
     axes.set_xlabel("steps (millions)")
-    axes.set_ylabel("mean score (points a game)")
+    axes.set_ylabel(f"mean score ({unit})")
     axes.set_title(title)
     axes.grid(axis="y")
     _add_legend(figure, axes, ncols=2)

@@ -3,7 +3,7 @@
 The file is a .safetensors file, in which nothing can be executed. Its texts are
 
     format        POLICY_FORMAT
-    kind          actor: observation -> a logit for every action
+    kind          actor: observation, of solitaire or of a match -> a logit for every action
                   card_value: a card, as `observation.card_layout` has it -> the points still to come
     architecture  JSON: layer_sizes, from the inputs to the outputs, and the activation between layers
     provenance    JSON: rules, layout, numbering of the actions, recipe, seed and versions, see `Provenance`
@@ -206,12 +206,12 @@ def _check_use(kind: str, sizes: Sequence[int], provenance: Provenance) -> None:
     """Raise ValueError unless a network of these sizes reads and says what a policy of this kind does."""
     if kind not in KINDS:
         raise ValueError(f"kind {short(kind)} is not one of {', '.join(KINDS)}")
-    if provenance.num_players != 1:
-        raise ValueError(f"the policy is for games of {provenance.num_players} players, files are for solitaire")
+    if provenance.num_players != 1 and kind != "actor":
+        raise ValueError(f"the policy is for games of {provenance.num_players} players, kind {kind} is for solitaire")
     if provenance.observation not in KINDS[kind]:
         valid = ", ".join(KINDS[kind])
         raise ValueError(f"a policy of kind {kind} reads {valid}, not observation={provenance.observation!r}")
-    inputs = layout_read(provenance.rules, 1, provenance.observation).size
+    inputs = layout_read(provenance.rules, provenance.num_players, provenance.observation).size
     outputs = actions_of(provenance.actions).num_actions if kind == "actor" else 1
     if (sizes[0], sizes[-1]) != (inputs, outputs):
         raise ValueError(

@@ -78,17 +78,18 @@ class Provenance:
         seed: int,
         actions: str = "keeps",
         observation: str = "features",
+        num_players: int = 1,
         config: Mapping[str, Any] | None = None,
     ) -> Provenance:
-        """Return the provenance of a policy that is trained here and now on solitaire."""
+        """Return the provenance of a policy that is trained here and now, on solitaire or in games of more players."""
         return cls(
             algorithm=algorithm,
             env_id=ENV_ID,
             rules=rules,
-            num_players=1,
+            num_players=num_players,
             actions=actions_of(actions).numbering,
             observation=observation,
-            layout=layout_read(rules, 1, observation).fingerprint,
+            layout=layout_read(rules, num_players, observation).fingerprint,
             seed=seed,
             config=dict(config or {}),
         )

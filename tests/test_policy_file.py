@@ -135,7 +135,8 @@ def test_what_could_not_be_loaded_is_not_saved(path: Path) -> None:
         "card_value": good._replace(kind="card_value"),
         "actor": card._replace(kind="actor"),
         "from 79 numbers to 225, .* from 56 to 46": good._replace(network=CASES["features"].network),
-        "2 players": good._replace(provenance=replace(good.provenance, num_players=2)),
+        "from 56 numbers to 46, .* from 75 to 46": good._replace(provenance=replace(good.provenance, num_players=2)),
+        "2 players, kind card_value": card._replace(provenance=replace(card.provenance, num_players=2)),
     }
     for message, each in wrong.items():
         with pytest.raises(ValueError, match=message):
@@ -299,7 +300,11 @@ def bad_files(good: Forger) -> Iterator[tuple[str, bytes, str]]:
     yield "another environment", good.provenance(env_id="kismet_env/Kismet-v9"), f"Kismet-v9, this is {ENV_ID}"
     yield "a naughty name", good.provenance(env_id="\x1b[2J\ud800\nx"), r"\\x1b\[2J\\ud800 x, this is"
     yield "a long name", good.provenance(env_id="x" * 100_000), r"the policy was trained on \[\.\.\.\]"
-    yield "more players", good.provenance(num_players=3, layout=layout_read(Rules(), 3, "raw").fingerprint), "3 players"
+    yield (
+        "more players",
+        good.provenance(num_players=3, layout=layout_read(Rules(), 3, "raw").fingerprint),
+        "from 56 numbers to 46, .* from 93 to 46",
+    )
     yield "another form", good.provenance(observation="pixels"), "features, raw, dict"
     numbers = layout_read(Rules(), 1, "dict").fingerprint
     yield "numbers for a form", good.provenance(observation="dict", layout=numbers), "reads features, raw, not"

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import evaluate
 from kismet_env.actions import actions_of
 from kismet_env.batch import Batch
 from kismet_env.bots import MostProbable, Player, StochasticPlayer, TurnPlayer, make
 from kismet_env.bots.card_value import CardValue
 from kismet_env.cards import CardNumbers
+from kismet_env.command_line import WRONG_INPUT, run
 from kismet_env.evaluation import play
 from kismet_env.observation import card_layout, decode, observe_cards
 from kismet_env.policy_file import Network, Policy, save_policy
@@ -39,12 +41,19 @@ def decisions(rules: Rules | None = None, *, count: int = COUNT, num_players: in
 
 
 def policy(
-    kind: str, observation: str, actions: str = "keeps", *, rules: Rules | None = None, layers: Any = None
+    kind: str,
+    observation: str,
+    actions: str = "keeps",
+    *,
+    rules: Rules | None = None,
+    layers: Any = None,
+    num_players: int = 1,
 ) -> Policy:
     """A policy; without `layers` one with strong opinions of its own."""
-    provenance = Provenance.of("test", rules=rules or Rules(), seed=0, observation=observation, actions=actions)
+    form = {"observation": observation, "actions": actions, "num_players": num_players}
+    provenance = Provenance.of("test", rules=rules or Rules(), seed=0, **form)
     if layers is None:
-        inputs = layout_read(provenance.rules, 1, observation).size
+        inputs = layout_read(provenance.rules, num_players, observation).size
         outputs = actions_of(actions).num_actions if kind == "actor" else 1
         rng = np.random.default_rng(0)
         layers = [
@@ -92,6 +101,34 @@ def test_they_sit_in_matches_and_play_as_if_alone(files: dict[str, Path], name: 
     assert (each.act(seen.observations, seen.masks, u) == each.act(own_block, seen.masks, u)).all()
     waiting = batch.look(seats=(batch.state.games["player"] + 1) % 3)  # nothing is legal: any action may come back
     assert each.act(waiting.observations, waiting.masks, u).shape == (COUNT,)
+
+
+@pytest.mark.parametrize(("observation", "actions"), FORMS)
+def test_who_has_learned_matches_sees_the_others_and_sits_at_such_tables_alone(
+    observation: str, actions: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    learned = policy("actor", observation, actions, num_players=3)
+    save_policy(tmp_path / "three.safetensors", learned)
+    name = f"policy:{tmp_path / 'three.safetensors'}"
+    each = make(name)
+    theirs, ours = Batch(COUNT, 3, observation=observation, actions=actions, start="uniform"), decisions(num_players=3)
+    theirs.restore(ours.save())
+    shown, seen = theirs.look(), ours.look()
+    theirs.step(np.where(shown.masks, learned.network(shown.observations), -np.inf).argmax(1))
+    ours.step(each.act(seen.observations, seen.masks))
+    assert (ours.state.cards == theirs.state.cards).all()
+    assert (ours.state.games["roll"] == theirs.state.games["roll"]).all()
+
+    hidden = seen.observations.copy()
+    hidden[:, -18:] = 0.0
+    assert (each.act(hidden, seen.masks) != each.act(seen.observations, seen.masks)).mean() > 0.1
+    for count in (1, 2, 4):
+        other = decisions(num_players=count).look()
+        with pytest.raises(ValueError, match="games of 3 players alone"):
+            each.act(other.observations, other.masks)
+    for arguments in ([name], ["--versus", name, "greedy"]):
+        assert run(evaluate.main, evaluate.Config, arguments) == WRONG_INPUT
+        assert "has learned games of 3 players; let it play" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", NAMES[:-1])

@@ -26,6 +26,7 @@ from agents.run import DEFAULT_MINUTES, Run, saved_config
 from kismet_env import Rules
 from kismet_env.batch import Batch
 from kismet_env.bots import StochasticPlayer, make
+from kismet_env.contest import play_contest
 from kismet_env.evaluation import play
 from kismet_env.policy_file import load_policy
 from kismet_env.provenance import Provenance
@@ -311,6 +312,49 @@ def test_other_forms_of_the_game_are_learned_too(options: str, tmp_path: Path) -
     Provenance.from_json((folder / "config.json").read_text()).check(saved_config(folder, Config).rules)
 
 
+VERSUS = [*SMALL, "--opponents", "self", "turn_greedy", "--reward", "win"]
+
+
+def test_a_run_against_itself_and_others_resumes_as_if_nothing_had_been_and_travels(
+    tmp_path: Path, at_update: Callable[[int, Callable[[], None]], None]
+) -> None:
+    whole, folder = tmp_path / "whole", tmp_path / "run"
+    assert train.main([*VERSUS, "--steps", str(5 * ROLLOUT), "--run", str(whole)]) == 0
+    at_update(3, lambda: signal.raise_signal(signal.SIGINT))
+    assert train.main([*VERSUS, "--steps", str(5 * ROLLOUT), "--run", str(folder)]) == 130
+    assert train.main(["maskable_ppo", "--resume", str(folder)]) == 0
+    assert_equal_curves(folder, whole)
+    assert curve_of(whole)[-1]["illegal_actions"] == "0"
+    assert -0.5 <= float(curve_of(whole)[-1]["selection_score"]) < 0, "of a third of random play against turn_greedy"
+    assert load_policy(whole / "policy.safetensors").provenance.num_players == 3
+
+    model, env = maskable_ppo.make(saved_config(whole, Config))
+    maskable_ppo.restore(model, env, torch.load(whole / "checkpoint.pt", weights_only=True)["state"])
+    batch = Batch(400, 3, start="uniform")
+    batch.seed(range(400))
+    seen, u = batch.deal(), batch.choice_shares()
+    theirs = model.predict(seen.observations, deterministic=True, action_masks=seen.masks)[0]
+    ours = make(f"policy:{whole / 'policy.safetensors'}").act(seen.observations, seen.masks)
+    assert (ours != theirs).sum() <= 2, "but for what rounding decides"
+    itself = env.batch.opponents[0]
+    before = itself.act(seen.observations, seen.masks, u)
+    drawn = make(f"policy:{whole / 'policy.safetensors'}:sample").act(seen.observations, seen.masks, u)
+    assert (before != drawn).sum() <= 2
+    model.learn(ROLLOUT, reset_num_timesteps=False, log_interval=2)
+    assert (itself.act(seen.observations, seen.masks, u) != before).any(), "who plays against itself plays better too"
+
+
+def test_selection_games_against_others_are_those_of_contests() -> None:
+    """A bot's mean score there is the one by its total and its share of the wins in as many other games."""
+    contest = play_contest([make("rule_based"), make("turn_greedy")], 500, seed=1, watch=False)
+    points, wins = (
+        maskable_ppo.bot_scores(Config(selection_games=1000, opponents=("self",), reward=reward))["rule_based"]
+        for reward in ("points", "win")
+    )
+    assert abs(points - contest.totals[:, :, 0].mean()) < 10, "four standard errors"
+    assert abs(wins - (2 * contest.shares[:, :, 0].mean() - 1)) < 0.18
+
+
 @pytest.mark.parametrize(
     ("illegal_action", "least", "most"), [("masked", 15, 45), ("penalty", 100, 144), ("terminate", 1, 5)]
 )
@@ -454,6 +498,11 @@ NEW, GO_ON = "maskable_ppo --run TARGET ", "maskable_ppo --resume TARGET "
         (NEW + "--observation pixels", "features", _nothing),
         (NEW + "--reward money", "points", _nothing),
         (NEW + "--illegal-action raise", "penalty", _nothing),
+        (NEW + "--reward win", "reward='win' needs opponents", _nothing),
+        (NEW + "--opponents nobody", "player 'nobody' is unknown; players are random", _nothing),
+        (NEW + "--opponents self self self self self self", "opponents has 6 entries; valid are 1 to 5", _nothing),
+        (NEW + "--opponents self --actions holds", "opponent self sees features and plays keeps, not", _nothing),
+        (GO_ON + "--opponents self", "opponents=('self',) (was ())", _no_checkpoint),
         (NEW + "--rules.joker wild", "full, natural, always", _nothing),
         (NEW + "--rules.wild True", "--rules.wild", _nothing),
         (NEW + "--rules.bonus-tiers 63 35 50 60", "bonus_tiers", _nothing),

@@ -20,7 +20,7 @@ class Actor(NetworkPlayer):
 
     def __init__(self, policy: Policy) -> None:
         trained = policy.provenance
-        super().__init__(trained.observation, trained.actions, trained.rules)
+        super().__init__(trained.observation, trained.actions, trained.rules, num_players=trained.num_players)
         self._network = policy.network
 
     def own_probabilities(self, seen: npt.NDArray[np.float32], legal: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:

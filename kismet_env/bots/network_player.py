@@ -30,11 +30,13 @@ class NetworkPlayer(StochasticPlayer):
         observation: form of the observations of the network, one of FORMS.
         actions: numbering of its actions.
         rules: those of the games.
+        num_players: how many there are in its games. One who plays for itself, 1, may sit in any match.
     """
 
-    def __init__(self, observation: str, actions: str, rules: Rules) -> None:
+    def __init__(self, observation: str, actions: str, rules: Rules, *, num_players: int = 1) -> None:
         super().__init__()
-        features, own = layout_of(rules, 1, "features"), layout_of(rules, 1, observation)
+        features, own = (layout_of(rules, num_players, form) for form in ("features", observation))
+        self.num_players, self._size = num_players, features.size
         self._columns = np.concatenate([np.r_[features.slices[piece.name]] for piece in own.pieces])
         boxes = np.tile([actions_of("keeps").box_action(box) for box in Box], (NUM_ROLLS, 1))
         self._action_of = np.concatenate([actions_of(actions).keep_of.astype(np.int64), boxes], axis=1)
@@ -58,7 +60,12 @@ class NetworkPlayer(StochasticPlayer):
         return digest.hexdigest()
 
     def probabilities(self, observations: Observations, masks: Masks) -> npt.NDArray[np.float64]:
-        """Return the probability of every action of the "keeps" numbering, (N, 225)."""
+        """Return the probability of every action of the "keeps" numbering, (N, 225).
+
+        Raises ValueError for observations of matches of another number of players than it knows.
+        """
+        if self.num_players > 1 and observations.shape[1] != self._size:
+            raise ValueError(f"the network knows games of {self.num_players} players alone, these are others")
         actions = self._action_of[roll_indices(decode(observations).dice)]
         legal = (actions >= 0) & (np.take_along_axis(masks, np.maximum(actions, 0), axis=1) > 0)
         own = self.own_probabilities(observations[:, self._columns], legal)
@@ -73,6 +80,11 @@ class MostProbable:
 
     def __init__(self, player: NetworkPlayer) -> None:
         self._player = player
+
+    @property
+    def num_players(self) -> int:
+        """How many players there are in its games, 1 for one who plays for itself."""
+        return self._player.num_players
 
     def fingerprint(self) -> str:
         """Return that of the network, with a word more."""
