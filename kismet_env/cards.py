@@ -34,11 +34,21 @@ def place_of(starts: Table, ranks: Table, filled: int, basic_total: int, armed: 
 
 
 @compiled
-def write_worth(tables: Tables, starts: Table, ranks: Table, values: Table, card: Table, worth: Table) -> None:
+def write_worth(
+    tables: Tables,
+    starts: Table,
+    ranks: Table,
+    values: Table,
+    card: Table,
+    worth: Table,
+    squares: Table | None = None,
+    square: Table | None = None,
+) -> None:
     """Write what filling each open box with each roll is worth on a `card`, points and what follows, into `worth`.
 
     `card` is (filled, basic_total, armed) as int64; `values` are those of all cards, in the order of CardNumbers;
-    `worth` is [box, roll] (15, 252), untouched for filled boxes.
+    `worth` is [box, roll] (15, 252), untouched for filled boxes. Where `values` are means of a random number and
+    `squares` its mean squares, those of points and what follows go into `square` [box, roll].
     """
     filled, basic_total, armed = card[0], card[1], card[2] != 0
     for box in range(NUM_BOXES):
@@ -48,14 +58,19 @@ def write_worth(tables: Tables, starts: Table, ranks: Table, values: Table, card
             like = tables.like[box, roll]
             if like != roll:
                 worth[box, roll] = worth[box, like]
+                if square is not None:
+                    square[box, roll] = square[box, like]
                 continue
             points, bonus, filled_after, total_after, armed_after = fill_box(
                 tables, filled, basic_total, armed, roll, box
             )
-            after = 0.0
+            gain, place = float(points + bonus), -1
             if filled_after != ALL_BOXES:
-                after = values[place_of(starts, ranks, filled_after, total_after, armed_after)]
-            worth[box, roll] = points + bonus + after
+                place = place_of(starts, ranks, filled_after, total_after, armed_after)
+            after = values[place] if place >= 0 else 0.0
+            worth[box, roll] = gain + after
+            if squares is not None and square is not None:
+                square[box, roll] = gain * gain + 2.0 * gain * after + (squares[place] if place >= 0 else 0.0)
 
 
 @compiled

@@ -7,7 +7,7 @@ rest is backward induction as in the solver, with his choices in the place of th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kismet_env.cards import PARTS, CardNumbers, Cards, place_of
+from kismet_env.cards import PARTS, CardNumbers, Cards, place_of, write_worth
 from kismet_env.dice import (
     CAN_KEEP,
     KEEP_AND_ONE,
@@ -123,41 +123,6 @@ def _new_turn() -> _Turn:
         np.zeros((ROLLS_PER_TURN, NUM_ROLLS, MOST_ACTIONS)),
         np.empty((3, NUM_KEEPS)),
     )
-
-
-@compiled
-def write_outcomes(
-    tables: Tables,
-    starts: Table,
-    ranks: Table,
-    means: Table,
-    squares: Table,
-    card: Table,
-    worth: Table,
-    square: Table,
-) -> None:
-    """Write mean and mean square of what filling each open box with each roll brings, points and all that follows.
-
-    `means` and `squares` are those of all cards; `worth` and `square` are [box, roll] (15, 252).
-    """
-    filled, basic_total, armed = card[0], card[1], card[2] != 0
-    for box in range(NUM_BOXES):
-        if filled >> box & 1:
-            continue
-        for roll in range(NUM_ROLLS):
-            like = tables.like[box, roll]
-            if like != roll:
-                worth[box, roll], square[box, roll] = worth[box, like], square[box, like]
-                continue
-            points, bonus, filled_after, total_after, armed_after = fill_box(
-                tables, filled, basic_total, armed, roll, box
-            )
-            gain, mean, mean_square = float(points + bonus), 0.0, 0.0
-            if filled_after != ALL_BOXES:
-                place = place_of(starts, ranks, filled_after, total_after, armed_after)
-                mean, mean_square = means[place], squares[place]
-            worth[box, roll] = gain + mean
-            square[box, roll] = gain * gain + 2.0 * gain * mean + mean_square
 
 
 @compiled
@@ -419,7 +384,7 @@ def _evaluate(
     worth, square = np.empty((NUM_BOXES, NUM_ROLLS)), np.empty((NUM_BOXES, NUM_ROLLS))
     for index in range(len(cards)):
         card, wanted = cards[index], wanteds[index]
-        write_outcomes(tables, starts, ranks, means, squares, card, worth, square)
+        write_worth(tables, starts, ranks, means, card, worth, squares, square)
         _think(tables, style, strength, card, wanted, choices[index], shares[index], turn)
         _play_turn(style, strength, card[0], wanted, worth, square, turn)
         mean, mean_square = 0.0, 0.0
@@ -453,7 +418,7 @@ def _write_action_values(
     for index in range(len(cards)):
         card, wanted, roll, left = cards[index], wanteds[index], rolls[index], lefts[index]
         filled = card[0]
-        write_outcomes(tables, starts, ranks, means, squares, card, worth, square)
+        write_worth(tables, starts, ranks, means, card, worth, squares, square)
         _think(tables, style, strength, card, wanted, choices[index], shares[index], turn)
         _play_turn(style, strength, filled, wanted, worth, square, turn)
         out[index] = -np.inf
@@ -583,6 +548,65 @@ def _distribute(
                                 out[row, gain + points] += share * after[source, points]
 
 
+def _check_table(tables: Record, cards: Cards, choices: npt.NDArray[np.int64]) -> None:
+    """Raise ValueError for an illegal action among the `choices` on `cards`."""
+    illegal = _first_illegal(tables, cards, choices, CAN_KEEP)
+    if illegal >= 0:
+        index, left, roll = map(int, np.unravel_index(illegal, (len(cards), *choices.shape[1:])))
+        filled, basic_total, armed = cards[index].tolist()
+        raise ValueError(
+            f"action {choices[index, left, roll]} is illegal with dice {ROLL_DICE[roll].tolist()}, "
+            f"rolls_left={left} on the card filled={filled}, basic_total={basic_total}, armed={armed}"
+        )
+
+
+def _in_parts(policy: TurnPolicy, numbers: CardNumbers, cards: Cards, write: Callable[[slice, _Common], None]) -> None:
+    """Call `write` with parts of `cards` and the arguments that the kernels have in common for each."""
+    worths = np.zeros((CARDS_AT_ONCE, NUM_BOXES, NUM_ROLLS))
+    choices = np.zeros((CARDS_AT_ONCE, ROLLS_PER_TURN, NUM_ROLLS), np.int64)
+    shares = np.zeros((CARDS_AT_ONCE, ROLLS_PER_TURN, NUM_ROLLS, MOST_ACTIONS if policy.write_shares else 0))
+    style = STYLES.index(policy.style)
+    for first in range(0, len(cards), CARDS_AT_ONCE):
+        part = slice(first, min(first + CARDS_AT_ONCE, len(cards)))
+        some = cards[part]
+        if policy.write_worths is not None:
+            policy.write_worths(some, worths[: len(some)])
+        if policy.write_table is not None:
+            policy.write_table(some, choices[: len(some)])
+            _check_table(numbers.tables, some, choices)
+        if policy.write_shares is not None:
+            policy.write_shares(some, shares[: len(some)])
+        write(
+            part, (numbers.tables, style, policy.strength, some, worths, choices, shares, numbers.starts, numbers.ranks)
+        )
+
+
+def distributions(
+    policy: TurnPolicy, numbers: CardNumbers, layers: Iterable[Cards]
+) -> Iterator[npt.NDArray[np.float64]]:
+    """Yield the probability of each number of points still to come on the cards of each layer, [card, points] float64.
+
+    `layers` are those of `numbers.layers`, all or the first ones.
+    """
+    rows = np.zeros(numbers.size, np.int32)
+    most = np.sort(numbers.tables["max_points"][0])[::-1]
+    best_bonus = int(numbers.tables["bonus"].max())
+    after = np.zeros((1, 1))
+    for num_open, layer in enumerate(layers, start=1):
+        rows[numbers.places(layer)] = np.arange(len(layer))
+        out = np.zeros((len(layer), int(most[:num_open].sum()) + best_bonus + 1))
+
+        def write(part: slice, arguments: _Common, after: Table = after, out: Table = out) -> None:
+            _distribute(*arguments, rows, after, out)
+
+        with ThreadPoolExecutor() as pool:
+            parts = np.array_split(layer, min(len(layer), PARTS))
+            for job in [pool.submit(_in_parts, policy, numbers, part, write) for part in parts]:
+                job.result()
+        yield out
+        after = out
+
+
 Moments = npt.NDArray[np.float64]
 """Means and mean squares of cards, (2, C)."""
 
@@ -672,7 +696,7 @@ class PolicyValue:
         def write(part: slice, arguments: _Common) -> None:
             _write_action_values(*arguments, self._means, self._squares, rolls[part], lefts[part], out[part])
 
-        self._in_parts(cards, write)
+        _in_parts(self._policy, self._numbers, cards, write)
         return out.reshape(*shape, out.shape[1])
 
     def distribution(
@@ -683,70 +707,27 @@ class PolicyValue:
         `closed` (a bit per box) and `basic_total`: from a card with these boxes filled instead. Holds a layer of the
         sweep and the one after it in memory: about 3 GB for a whole game.
         """
-        numbers = self._numbers
-        rows = np.zeros(numbers.size, np.int32)
-        most = np.sort(numbers.tables["max_points"][0])[::-1]
-        best_bonus = int(numbers.tables["bonus"].max())
-        after = np.zeros((1, 1))
-        layers = list(numbers.layers(closed, self._only))
-        for done, layer in enumerate(layers):
-            rows[numbers.places(layer)] = np.arange(len(layer))
-            num_open = done + 1
-            out = np.zeros((len(layer), int(most[:num_open].sum()) + best_bonus + 1))
-
-            def write(part: slice, arguments: _Common, after: Table = after, out: Table = out) -> None:
-                _distribute(*arguments, rows, after, out)
-
-            with ThreadPoolExecutor() as pool:
-                parts = np.array_split(layer, min(len(layer), PARTS))
-                for job in [pool.submit(self._in_parts, part, write) for part in parts]:
-                    job.result()
-            after = out
-            report((done + 1) / len(layers))
+        layers = list(self._numbers.layers(closed, self._only))
+        for done, chances in enumerate(distributions(self._policy, self._numbers, layers), start=1):
+            of_last = chances
+            report(done / len(layers))
         start = np.array([[closed, basic_total, 0]])
-        return np.asarray(after[rows[numbers.places(start)[0]]])
+        row = np.flatnonzero(self._numbers.places(layers[-1]) == self._numbers.places(start))[0]
+        return np.asarray(of_last[row])
 
     def _evaluate(self, cards: Cards) -> None:
         places = self._numbers.places(cards)
 
         def work_out() -> Moments:
-            self._in_parts(cards, lambda part, arguments: _evaluate(*arguments, self._means, self._squares))
+            _in_parts(
+                self._policy,
+                self._numbers,
+                cards,
+                lambda part, arguments: _evaluate(*arguments, self._means, self._squares),
+            )
             return np.stack([self._means[places], self._squares[places]])
 
         self._means[places], self._squares[places] = self._page(cards, work_out)
-
-    def _check_table(self, cards: Cards, choices: npt.NDArray[np.int64]) -> None:
-        """Raise ValueError for an illegal action among the `choices` on `cards`."""
-        illegal = _first_illegal(self._numbers.tables, cards, choices, CAN_KEEP)
-        if illegal >= 0:
-            index, left, roll = map(int, np.unravel_index(illegal, (len(cards), *choices.shape[1:])))
-            filled, basic_total, armed = cards[index].tolist()
-            raise ValueError(
-                f"action {choices[index, left, roll]} is illegal with dice {ROLL_DICE[roll].tolist()}, "
-                f"rolls_left={left} on the card filled={filled}, basic_total={basic_total}, armed={armed}"
-            )
-
-    def _in_parts(self, cards: Cards, write: Callable[[slice, _Common], None]) -> None:
-        """Call `write` with parts of `cards` and the arguments that the kernels have in common for each."""
-        worths = np.zeros((CARDS_AT_ONCE, NUM_BOXES, NUM_ROLLS))
-        choices = np.zeros((CARDS_AT_ONCE, ROLLS_PER_TURN, NUM_ROLLS), np.int64)
-        policy, numbers = self._policy, self._numbers
-        shares = np.zeros((CARDS_AT_ONCE, ROLLS_PER_TURN, NUM_ROLLS, MOST_ACTIONS if policy.write_shares else 0))
-        for first in range(0, len(cards), CARDS_AT_ONCE):
-            part = slice(first, min(first + CARDS_AT_ONCE, len(cards)))
-            some = cards[part]
-            if policy.write_worths is not None:
-                policy.write_worths(some, worths[: len(some)])
-            if policy.write_table is not None:
-                policy.write_table(some, choices[: len(some)])
-                self._check_table(some, choices)
-            if policy.write_shares is not None:
-                policy.write_shares(some, shares[: len(some)])
-            style = STYLES.index(policy.style)
-            write(
-                part,
-                (numbers.tables, style, policy.strength, some, worths, choices, shares, numbers.starts, numbers.ranks),
-            )
 
 
 def evaluate(
