@@ -35,7 +35,7 @@ from kismet_env.command_line import Refusal
 from kismet_env.dice import hash_words
 from kismet_env.evaluation import SELECTION_DICE, TRAINING_DICE, YARDSTICK, game_keys
 from kismet_env.match import Match
-from kismet_env.policy_file import Network, Policy, check_architecture, save_policy
+from kismet_env.policy_file import Network, Policy, check_architecture, load_policy, save_policy
 from kismet_env.provenance import Provenance
 from kismet_env.rules import Rules
 from kismet_env.sb3 import KismetVecEnv
@@ -98,6 +98,8 @@ class Config:
     """Longer gradients are cut to this length."""
     hidden_sizes: tuple[int, ...] = (256, 256)
     """Widths of the hidden layers of both networks."""
+    initial_policy: str | None = None
+    """Portable policy, of the same games and widths, that the policy network begins with; None: random weights."""
     points_per_reward: float = 20.0
     """Points are divided by this, so that what the value network learns is of the order of 1; wins are not."""
     selection_games: int = 2048
@@ -148,6 +150,14 @@ class Config:
             check_architecture(sizes, "silu")
         except ValueError as error:
             raise ValueError(f"hidden_sizes={short(self.hidden_sizes)}: {error}") from None
+        if self.initial_policy is not None:
+            given = load_policy(self.initial_policy, self.rules)
+            theirs = given.network.activation, given.network.sizes, given.provenance.layout, given.provenance.actions
+            if theirs != (ours := ("silu", sizes, batch.layout.fingerprint, self.actions)):
+                raise ValueError(
+                    f"initial_policy={self.initial_policy!r} is no policy of these games and widths: activation, "
+                    f"widths, observations and actions are {theirs} there, {ours} here"
+                )
 
     def provenance(self) -> Provenance:
         """Return where the policies of these options come from."""
@@ -167,6 +177,8 @@ def train(config: Config, run: Run) -> None:
     with arithmetic(config.threads), run:
         model, env = make(config)
         if run.state is None:
+            if config.initial_policy is not None:
+                _copy(load_policy(config.initial_policy, config.rules).network, model)
             run.save_checkpoint(state_of(model, env))
         else:
             restore(model, env, run.state)
@@ -420,13 +432,21 @@ def _save(model: MaskablePPO, run: Run, *, archive: str, policy: str) -> None:
 
 def portable(model: MaskablePPO, provenance: Provenance) -> Policy:
     """Return what the policy network of a model of `make` has learned, to be played without torch."""
-    modules = (*model.policy.mlp_extractor.policy_net, model.policy.action_net)
-    layers = [
-        (module.weight.numpy(force=True), module.bias.numpy(force=True))
-        for module in modules
-        if isinstance(module, nn.Linear)
-    ]
+    layers = [(layer.weight.numpy(force=True), layer.bias.numpy(force=True)) for layer in _policy_layers(model)]
     return Policy("actor", Network(layers, "silu"), provenance)
+
+
+def _policy_layers(model: MaskablePPO) -> list[nn.Linear]:
+    modules = (*model.policy.mlp_extractor.policy_net, model.policy.action_net)
+    return [module for module in modules if isinstance(module, nn.Linear)]
+
+
+def _copy(network: Network, model: MaskablePPO) -> None:
+    """Let the policy network of `model` be `network`."""
+    with torch.no_grad():
+        for layer, (weight, bias) in zip(_policy_layers(model), network.layers, strict=True):
+            layer.weight.copy_(torch.from_numpy(weight))
+            layer.bias.copy_(torch.from_numpy(bias))
 
 
 def _archive(model: MaskablePPO) -> bytes:

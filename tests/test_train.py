@@ -316,7 +316,7 @@ VERSUS = [*SMALL, "--opponents", "self", "turn_greedy", "--reward", "win"]
 
 
 def test_a_run_against_itself_and_others_resumes_as_if_nothing_had_been_and_travels(
-    tmp_path: Path, at_update: Callable[[int, Callable[[], None]], None]
+    tmp_path: Path, at_update: Callable[[int, Callable[[], None]], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     whole, folder = tmp_path / "whole", tmp_path / "run"
     assert train.main([*VERSUS, "--steps", str(5 * ROLLOUT), "--run", str(whole)]) == 0
@@ -342,6 +342,17 @@ def test_a_run_against_itself_and_others_resumes_as_if_nothing_had_been_and_trav
     assert (before != drawn).sum() <= 2
     model.learn(ROLLOUT, reset_num_timesteps=False, log_interval=2)
     assert (itself.act(seen.observations, seen.masks, u) != before).any(), "who plays against itself plays better too"
+
+    further = [*VERSUS, "--initial-policy", str(whole / "policy.safetensors"), "--steps", str(ROLLOUT)]
+    assert train.main([*further, "--learning-rate", "1e-30", "--run", str(tmp_path / "further")]) == 0
+    first, second = (load_policy(each / "policy.safetensors").network.layers for each in (whole, tmp_path / "further"))
+    for (weight, bias), (same_weight, same_bias) in zip(first, second, strict=True):
+        np.testing.assert_allclose(same_weight, weight, rtol=0, atol=1e-7)
+        np.testing.assert_allclose(same_bias, bias, rtol=0, atol=1e-7)
+    capsys.readouterr()
+    assert train.main([*further, "--opponents", "self", "--run", str(tmp_path / "other")]) == 2
+    assert "is no policy of these games and widths" in capsys.readouterr().err
+    assert not (tmp_path / "other").exists()
 
 
 def test_selection_games_against_others_are_those_of_contests() -> None:
