@@ -8,6 +8,7 @@ import os
 ALGORITHMS = {
     "maskable_ppo": "agents.maskable_ppo",
     "afterstate": "agents.afterstate",
+    "ladder": "agents.ladder",
 }
 """Name on the command line -> module, imported when it is asked for."""
 

@@ -172,10 +172,20 @@ class Config:
         )
 
 
-def train(config: Config, run: Run) -> None:
-    """Train until the run is over or interrupted; the policies and all that is told are in the folder of `run`."""
+def train(
+    config: Config,
+    run: Run,
+    *,
+    learner: Callable[..., MaskablePPO] = MaskablePPO,
+    score_of: Callable[[MaskablePPO, Any], float] | None = None,
+) -> None:
+    """Train until the run is over or interrupted; the policies and all that is told are in the folder of `run`.
+
+    `learner` may learn from something else, and `score_of` say otherwise than `selection_score` how well it plays.
+    """
+    score_of = score_of or selection_score
     with arithmetic(config.threads), run:
-        model, env = make(config)
+        model, env = make(config, learner)
         if run.state is None:
             if config.initial_policy is not None:
                 _copy(load_policy(config.initial_policy, config.rules).network, model)
@@ -208,7 +218,7 @@ def train(config: Config, run: Run) -> None:
             score = None
             if is_last or (is_due and is_cheap):
                 started = time.perf_counter()
-                score = selection_score(model, config)
+                score = score_of(model, config)
                 last_selection = time.perf_counter() - started
                 selection_seconds += last_selection
             run.record(_row(model, env, score))
@@ -356,7 +366,7 @@ class Itself:
         return sample(distribution.probabilities().numpy(), u)
 
 
-def make(config: Config) -> tuple[MaskablePPO, KismetVecEnv]:
+def make(config: Config, learner: Callable[..., MaskablePPO] = MaskablePPO) -> tuple[MaskablePPO, KismetVecEnv]:
     """Return an untrained model and the games it learns from."""
     network_seed, dice_seed = np.random.SeedSequence(config.seed).generate_state(2).tolist()
     itself = Itself()
@@ -371,7 +381,7 @@ def make(config: Config) -> tuple[MaskablePPO, KismetVecEnv]:
         illegal_action=_answer(config),
         start=config.start,
     )
-    model = MaskablePPO(
+    model = learner(
         "MultiInputPolicy" if isinstance(env.observation_space, Dict) else "MlpPolicy",
         _ScaledRewards(env, 1.0 if config.reward == "win" else config.points_per_reward),
         n_steps=config.rollout_steps,
@@ -413,10 +423,10 @@ def _row(model: MaskablePPO, env: KismetVecEnv, score: float | None) -> dict[str
         "mean_length": float(np.mean([game["l"] for game in games])) if games else None,
         "entropy": -told["train/entropy_loss"],
         "policy_loss": told["train/policy_gradient_loss"],
-        "value_loss": told["train/value_loss"],
-        "explained_variance": told["train/explained_variance"],
-        "approximate_kl": told["train/approx_kl"],
-        "clip_fraction": told["train/clip_fraction"],
+        "value_loss": told.get("train/value_loss"),
+        "explained_variance": told.get("train/explained_variance"),
+        "approximate_kl": told.get("train/approx_kl"),
+        "clip_fraction": told.get("train/clip_fraction"),
         "learning_rate": told["train/learning_rate"],
         "entropy_bonus": model.ent_coef,
         "illegal_actions": env.illegal_actions,

@@ -66,7 +66,7 @@ class Run:
     """A run in `folder`; `begin` and `resume` make one. Use it as a context: Ctrl-C then only sets `interrupted`.
 
     Attributes:
-        minutes: minutes on the clock so far, those of earlier sessions included.
+        minutes, processor_minutes: on the clock and of the processor so far, those of earlier sessions included.
         state: what the learner gave to the last checkpoint, None in a new run.
         interrupted: the user wants the learner to save and stop.
     """
@@ -78,7 +78,9 @@ class Run:
         self.interrupted = False
         self._steps: int = checkpoint["steps"] if checkpoint else 0
         self._minutes_before: float = checkpoint["minutes"] if checkpoint else 0.0
+        self._processor_minutes_before: float = checkpoint["processor_minutes"] if checkpoint else 0.0
         self._started = self._saved = time.perf_counter()
+        self._processor_started = time.process_time()
         self._best: float = checkpoint["best"] if checkpoint else float("-inf")
         self._curve = folder / "curve.csv"
         self._latest: dict[str, float | None] = {}
@@ -187,6 +189,11 @@ class Run:
         """Minutes on the clock so far, those of earlier sessions included."""
         return self._minutes_before + (time.perf_counter() - self._started) / 60
 
+    @property
+    def processor_minutes(self) -> float:
+        """Minutes of processor time so far, of all threads; other jobs on the machine do not count."""
+        return self._processor_minutes_before + (time.process_time() - self._processor_started) / 60
+
     def share_done(self, steps: int) -> float:
         """Return the share of the run that is over after `steps` steps: by steps or by minutes, what is further."""
         limit = self.config.minutes or (None if self.config.steps else DEFAULT_MINUTES)
@@ -198,12 +205,13 @@ class Run:
         """Add a row to the curve and show it; `row` has the same names every time, None where there is no value.
 
         "steps", the abscissa, "mean_return" and "selection_score" are among them, in points a game, or what else is
-        learned for; "minutes" and "steps_per_second" are added here.
+        learned for; "minutes", "processor_minutes" and "steps_per_second" are added here.
         """
         minutes = self.minutes
         steps = int(row["steps"] or 0)
         speed = steps / (60 * minutes)
-        row = {"steps": steps, "minutes": round(minutes, 4), **row, "steps_per_second": round(speed)}
+        clocks = {"minutes": round(minutes, 4), "processor_minutes": round(self.processor_minutes, 4)}
+        row = {"steps": steps, **clocks, **row, "steps_per_second": round(speed)}
         self._steps = steps
         is_new = not self._curve.exists()
         with self._curve.open("a") as file:
@@ -223,7 +231,8 @@ class Run:
 
     def save_checkpoint(self, state: Mapping[str, Any]) -> None:
         """Keep all it takes to go on from here: tensors, numbers, strings, and lists and dicts of them."""
-        checkpoint = {"state": state, "steps": self._steps, "minutes": self.minutes, "best": self._best}
+        clocks = {"minutes": self.minutes, "processor_minutes": self.processor_minutes}
+        checkpoint = {"state": state, "steps": self._steps, **clocks, "best": self._best}
         file = io.BytesIO()
         torch.save(checkpoint, file)
         write_whole(self.folder / "checkpoint.pt", file.getvalue())

@@ -39,7 +39,7 @@ SMALL = [
     *("--hidden-sizes", "16", "--selection-games", "8", "--selection-every", "2", "--threads", "1"),
 ]
 ROLLOUT = 256
-ON_THE_CLOCK = ("minutes", "steps_per_second")
+ON_THE_CLOCK = ("minutes", "processor_minutes", "steps_per_second")
 
 
 def curve_of(folder: Path) -> list[dict[str, str]]:
