@@ -99,7 +99,8 @@ class Config:
     hidden_sizes: tuple[int, ...] = (256, 256)
     """Widths of the hidden layers of both networks."""
     initial_policy: str | None = None
-    """Portable policy, of the same games and widths, that the policy network begins with; None: random weights."""
+    """Portable policy, of the same games and widths, that the policy network begins with; None: random weights. One of
+    solitaire may begin against opponents: what it does not see has no weight at first."""
     points_per_reward: float = 20.0
     """Points are divided by this, so that what the value network learns is of the order of 1; wins are not."""
     selection_games: int = 2048
@@ -152,11 +153,13 @@ class Config:
             raise ValueError(f"hidden_sizes={short(self.hidden_sizes)}: {error}") from None
         if self.initial_policy is not None:
             given = load_policy(self.initial_policy, self.rules)
-            theirs = given.network.activation, given.network.sizes, given.provenance.layout, given.provenance.actions
-            if theirs != (ours := ("silu", sizes, batch.layout.fingerprint, self.actions)):
+            made_for, network = given.provenance, given.network
+            theirs = made_for.num_players, made_for.observation, made_for.actions, network.activation, network.sizes[1:]
+            ours = batch.num_players, self.observation, self.actions, "silu", sizes[1:]
+            if theirs not in (ours, (1, *ours[1:])):
                 raise ValueError(
-                    f"initial_policy={self.initial_policy!r} is no policy of these games and widths: activation, "
-                    f"widths, observations and actions are {theirs} there, {ours} here"
+                    f"initial_policy={self.initial_policy!r} is no policy of these games and widths: players, "
+                    f"observations, actions, activation and widths are {theirs} there, {ours} here"
                 )
 
     def provenance(self) -> Provenance:
@@ -187,8 +190,7 @@ def train(
     with arithmetic(config.threads), run:
         model, env = make(config, learner)
         if run.state is None:
-            if config.initial_policy is not None:
-                _copy(load_policy(config.initial_policy, config.rules).network, model)
+            begin(config, model)
             run.save_checkpoint(state_of(model, env))
         else:
             restore(model, env, run.state)
@@ -451,11 +453,15 @@ def _policy_layers(model: MaskablePPO) -> list[nn.Linear]:
     return [module for module in modules if isinstance(module, nn.Linear)]
 
 
-def _copy(network: Network, model: MaskablePPO) -> None:
-    """Let the policy network of `model` be `network`."""
+def begin(config: Config, model: MaskablePPO) -> None:
+    """Let the policy network of a new `model` be the initial one; what that one does not see comes last."""
+    if config.initial_policy is None:
+        return
+    initial = load_policy(config.initial_policy, config.rules).network
     with torch.no_grad():
-        for layer, (weight, bias) in zip(_policy_layers(model), network.layers, strict=True):
-            layer.weight.copy_(torch.from_numpy(weight))
+        for layer, (weight, bias) in zip(_policy_layers(model), initial.layers, strict=True):
+            layer.weight.zero_()
+            layer.weight[:, : weight.shape[1]] = torch.from_numpy(weight)
             layer.bias.copy_(torch.from_numpy(bias))
 
 

@@ -25,7 +25,7 @@ from agents.maskable_ppo import Config, MaskedCategorical
 from agents.run import DEFAULT_MINUTES, Run, saved_config
 from kismet_env import Rules
 from kismet_env.batch import Batch
-from kismet_env.bots import StochasticPlayer, make
+from kismet_env.bots import READY, StochasticPlayer, make
 from kismet_env.contest import play_contest
 from kismet_env.evaluation import play
 from kismet_env.policy_file import load_policy
@@ -349,6 +349,14 @@ def test_a_run_against_itself_and_others_resumes_as_if_nothing_had_been_and_trav
     for (weight, bias), (same_weight, same_bias) in zip(first, second, strict=True):
         np.testing.assert_allclose(same_weight, weight, rtol=0, atol=1e-7)
         np.testing.assert_allclose(same_bias, bias, rtol=0, atol=1e-7)
+
+    options = Config(opponents=("self",), initial_policy=str(READY["ppo"]))
+    ready, (model, env) = make("ppo"), maskable_ppo.make(options)
+    maskable_ppo.begin(options, model)
+    observations = env.reset()
+    ours = model.predict(observations, deterministic=True, action_masks=env.action_masks())[0]
+    assert (ours != ready.act(observations, env.action_masks())).sum() <= 5, "one of solitaire plays on as before"
+
     capsys.readouterr()
     assert train.main([*further, "--opponents", "self", "--run", str(tmp_path / "other")]) == 2
     assert "is no policy of these games and widths" in capsys.readouterr().err
