@@ -56,7 +56,8 @@ class Config:
     """Instead: players who meet at every table that can be made of them, win_probability also among them. Every deal
     is played once from each seat. They get ratings."""
     seats: int = 2
-    """How many sit at a table under --versus, 2 to 6."""
+    """How many sit at a table under --versus, 2 to 6. In a deal they rotate through the seats in the order of
+    their names: everybody has every seat once, but from three on always the same neighbours (docs/two-players.md)."""
     games: int = 1000
     """How many games each of them plays, to the end; under --versus how many there are at every table, rounded up to
     whole deals."""
@@ -232,6 +233,8 @@ def _check(config: Config) -> None:
     if _is_exact(config) and not config.optimum:
         option = "--exact" if config.exact else "--distribution" if config.distribution else "--exact-networks"
         raise ValueError(f"{option} measures against the optimum; leave out --no-optimum")
+    if config.distribution and config.json is None and config.plots is None:
+        raise ValueError("--distribution goes into the report and a plot; add --json FILE or --plots DIR")
     if config.json is not None:
         check_writable(config.json, folder=False)
     for folder in (config.plots, config.exact_networks):
@@ -274,8 +277,8 @@ def _check_suite(config: Config) -> None:
         raise ValueError("--value-suite has positions of the standard rules; leave out --rules")
     if not config.optimum:
         raise ValueError("--value-suite measures against the optimum; leave out --no-optimum")
-    for option in ("versus", "exact", "exact_networks", "distribution", "plots"):
-        if getattr(config, option):
+    for option in ("versus", "games", "seed", "processes", "exact", "exact_networks", "distribution", "plots"):
+        if getattr(config, option) != getattr(Config, option):
             option = option.replace("_", "-")
             raise ValueError(f"--{option} is about games, --value-suite plays none; leave one of them out")
     load()  # or ValueError
@@ -283,6 +286,8 @@ def _check_suite(config: Config) -> None:
 
 def _check_exact(config: Config, players: dict[str, Player]) -> None:
     """Raise ValueError for a player who has no exact value, or one that takes longer than was asked for."""
+    if config.exact_networks is not None and all(isinstance(player, TurnPlayer) for player in players.values()):
+        raise ValueError("--exact-networks keeps the answers of networks, and nobody here is one; --exact will do")
     for name, player in players.items():
         if isinstance(player, TurnPlayer):
             continue

@@ -16,6 +16,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 C = TypeVar("C")
 
 _NEEDED = ("rich", "tyro")
-DONE, WRONG_INPUT, INTERRUPTED, UNREAD = 0, 2, 130, 141  # exit codes; the last two are those of shells
+DONE, LOST, WRONG_INPUT, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141  # exit codes; the last two are those of shells
 
 
 class Refusal(Exception):  # noqa: N818 (nothing has gone wrong but the input)
@@ -56,9 +57,9 @@ def run(
 
     `program` is what the user typed before the options; without it, the name of the script.
 
-    Returns the exit code: 0, 2 after a Refusal, a wrong option or without a package that all commands need, 130 after
-    Ctrl-C, the latter two with one line on stderr, 141 where nobody reads the output any more (`| head`). Every other
-    exception is a fault of ours and keeps its traceback.
+    Returns the exit code: 0, 2 after a Refusal, a wrong option or without a package that all commands need, 1 where
+    somebody killed a process that worked for this one, 130 after Ctrl-C, these three with one line on stderr, 141 where
+    nobody reads the output any more (`| head`). Every other exception is a fault of ours and keeps its traceback.
     """
     program = program or Path(sys.argv[0]).name
     with _interrupts() as interrupted:
@@ -76,10 +77,13 @@ def run(
         except BaseException as error:
             if isinstance(error, BrokenPipeError) and _unread():
                 return UNREAD
-            if not interrupted:
+            if interrupted:
+                print(f"{program}: interrupted", file=sys.stderr)
+                return INTERRUPTED
+            if not isinstance(error, BrokenProcessPool):
                 raise
-            print(f"{program}: interrupted", file=sys.stderr)
-            return INTERRUPTED
+            print(f"{program}: a worker process was killed, perhaps for memory; try fewer --processes", file=sys.stderr)
+            return LOST
     return DONE
 
 

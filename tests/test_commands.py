@@ -67,6 +67,10 @@ def test_the_example_of_every_help_runs(
         (["watch", "greedy", "--seed", "-1"], "seed -1 is negative"),
         (["watch", "greedy", "--video", "game.avi"], "--video game.avi does not end in .mp4"),
         (["watch", "greedy", "--video", "game.mp4", "--record", "game.mp4"], "--record and --video are both game.mp4"),
+        (
+            ["watch", "greedy", "--step", "--pause", "2"],
+            "--step waits for Enter instead of --pause; leave out one of them",
+        ),
         (["watch", "greedy", "--game", str(2**64)], "--game 18446744073709551616 is not a whole number from 0 to"),
         (["analyse", "game.json", "--html", "./game.json"], "--html game.json is the game itself; give another place"),
         (["watch", *["greedy"] * 7], "are not a list of 1 to 6 names"),

@@ -1,6 +1,7 @@
 """Data sets: they hold what was played and the truth beside it, and are the same however they are made."""
 
 import json
+import multiprocessing
 import runpy
 import signal
 import subprocess
@@ -19,7 +20,7 @@ from kismet_env import dataset
 from kismet_env.actions import actions_of
 from kismet_env.batch import Batch
 from kismet_env.bots import StochasticPlayer, make
-from kismet_env.command_line import DONE, INTERRUPTED, WRONG_INPUT, run
+from kismet_env.command_line import DONE, INTERRUPTED, LOST, WRONG_INPUT, run
 from kismet_env.dataset import FIELDS, Config, main, policies_of, read, write
 from kismet_env.evaluation import DATA_DICE, game_keys
 from kismet_env.exact import PolicyValue
@@ -209,6 +210,26 @@ def test_ctrl_c_leaves_whole_shards_and_says_so(
     names = sorted(path.name for path in (tmp_path / "set").iterdir())
     assert names == ["README.md", "dataset.json", "shard-00000.npz", "shard-00001.npz"]
     assert set(together(tmp_path / "set")["episode_ids"]) == set(range(10))
+
+
+def test_a_killed_worker_ends_it_in_a_line_and_leaves_whole_shards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add = dataset.Tally.add
+
+    def add_and_kill(self: Any, shard: Any) -> None:
+        add(self, shard)
+        for worker in multiprocessing.active_children():
+            worker.kill()
+
+    monkeypatch.setattr(dataset.Tally, "add", add_and_kill)
+    argv = ["--out", str(tmp_path / "set"), "--episodes", "5000", "--mix", "greedy=1", "--shard-episodes", "5"]
+    assert run(main, Config, [*argv, "--no-action-values", "--processes", "2"]) == LOST
+    told, line = capsys.readouterr().err.splitlines()
+    assert "of 5,000 episodes are there" in told
+    assert line.endswith("a worker process was killed, perhaps for memory; try fewer --processes")
+    there = len(list((tmp_path / "set").glob("shard-*.npz")))
+    assert set(together(tmp_path / "set")["episode_ids"]) == set(range(5 * there))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import zipfile
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ import evaluate
 from evaluate import Config, main
 from kismet_env import command_line
 from kismet_env.bots import make
-from kismet_env.command_line import DONE, INTERRUPTED, WRONG_INPUT, parse, run, write_whole
+from kismet_env.command_line import DONE, INTERRUPTED, LOST, WRONG_INPUT, parse, run, write_whole
 from kismet_env.evaluation import Regrets, play, summarise
 from kismet_env.observation import layout_of
 from kismet_env.policy_file import Network, Policy, save_policy
@@ -133,6 +134,10 @@ WRONG_CALLS = [
     (["greedy", "--value-suite", "--rules", "strict"], ["--value-suite", "standard rules", "leave out --rules"]),
     (["greedy", "--value-suite", "--exact"], ["--exact", "--value-suite", "leave one"]),
     (["greedy", "--value-suite", "--no-optimum"], ["--value-suite", "leave out --no-optimum"]),
+    (["greedy", "--value-suite", "--games", "20"], ["--games", "--value-suite", "leave one"]),
+    (["greedy", "--value-suite", "--seed", "1"], ["--seed", "--value-suite", "leave one"]),
+    (["greedy", "--value-suite", "--processes", "2"], ["--processes", "--value-suite", "leave one"]),
+    (["greedy", "--exact-networks", "answers"], ["--exact-networks", "nobody here is one", "--exact will do"]),
     (["greedy", "--json", "folder"], ["folder", "name of a file"]),
     (["greedy", "--json", "text.zip/report.json"], ["text.zip", "another place"]),
     (["greedy", "--json", "/dev/null/report.json"], ["/dev/null", "another place"]),
@@ -162,6 +167,13 @@ def test_a_wrong_call_ends_in_one_line_and_writes_nothing(
     for name in named:
         assert name in err
     assert contents(folder) == before
+
+
+def test_every_total_is_not_worked_out_where_it_would_go_nowhere(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(main, Config, ["greedy", "--distribution"]) == WRONG_INPUT
+    assert capsys.readouterr().err.endswith(
+        "--distribution goes into the report and a plot; add --json FILE or --plots DIR\n"
+    )
 
 
 def test_where_there_is_only_ascii_a_wrong_option_is_told_as_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -376,6 +388,18 @@ def test_ctrl_c_ends_in_one_line_and_writes_nothing(
     assert capsys.readouterr().err == "evaluate.py: interrupted\n"
     assert not list(tmp_path.iterdir())
     assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_a_killed_worker_is_told_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def lose_a_worker(*arguments: Any, **options: Any) -> None:
+        raise BrokenProcessPool("A process in the process pool was terminated abruptly")
+
+    monkeypatch.setattr(evaluate, "play", lose_a_worker)
+    assert run(main, Config, ["greedy", "--processes", "2"]) == LOST
+    err = capsys.readouterr().err
+    assert err == "evaluate.py: a worker process was killed, perhaps for memory; try fewer --processes\n"
 
 
 def test_a_fault_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -149,6 +149,15 @@ def test_narrow_columns_call_agents_by_their_own_numbers() -> None:
     )
 
 
+def test_names_that_the_font_cannot_write_are_told_by_seat_and_accents_are_left_out() -> None:
+    last = Last("\u738b: fill Aces, 3 points; Jos\u00e9: 0 in Aces")
+    frame = shown(POSITION, names=("\u738b\u82b3", "Jos\u00e9"), last=last)
+    assert np.array_equal(
+        frame, shown(POSITION, names=("Player 1", "Jose"), last=Last("?: fill Aces, 3 points; Jose: 0 in Aces"))
+    )
+    assert shows(frame, "?: fill Aces, 3 points; Jose: 0 in Aces", 17) > 0.999
+
+
 @pytest.mark.parametrize("env_id", [ID, "kismet_env/KismetVersus-v0"])
 def test_an_environment_draws_its_game_and_tells_the_last_action(env_id: str) -> None:
     env = gym.make(env_id, render_mode="rgb_array").unwrapped

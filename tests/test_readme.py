@@ -1,5 +1,6 @@
 """The documents: their Python runs and prints what they say, their links and make targets exist."""
 
+import ast
 import contextlib
 import io
 import re
@@ -72,3 +73,42 @@ def test_make_targets_exist(path: Path) -> None:
     named = set(re.findall(r"\bmake ([a-z-]+)\b", in_line))
     named |= set(re.findall(r"^ *make ([a-z-]+)\b", commands, re.MULTILINE))
     assert named <= targets
+
+
+API = re.compile(r"^::: kismet_env\.([\w.]+)\n(?: +options:\n +members:( .*\n|\n(?: +- \w+\n)+))?", re.MULTILINE)
+IMPORT = re.compile(r"^ *from kismet_env\.(\S+) import (.+)$", re.MULTILINE)
+
+
+def public() -> dict[str, set[str]]:
+    """The names on the API page, by module."""
+    found: dict[str, set[str]] = {}
+    for module, members in API.findall((ROOT / "docs" / "api.md").read_text()):
+        if members:
+            found[module] = set(re.findall(r"\w+", members))
+        else:
+            module, _, name = module.rpartition(".")
+            found[module] = {name}
+    return found
+
+
+def test_the_api_page_shows_what_modules_define_and_no_kernels() -> None:
+    for module, names in public().items():
+        path = ROOT / "kismet_env" / module.replace(".", "/")
+        tree = ast.parse((path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text())
+        defined, kernels = set(), set()
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                defined.add(node.name)
+                if any(ast.unparse(decorator) == "compiled" for decorator in node.decorator_list):
+                    kernels.add(node.name)
+            for target in getattr(node, "targets", [getattr(node, "target", None)]):
+                defined |= {part.id for part in ast.walk(target) if isinstance(part, ast.Name)} if target else set()
+        assert names <= defined - kernels, module
+        assert names
+
+
+def test_what_documents_and_examples_import_is_on_the_api_page() -> None:
+    shown = public()
+    for path in [*DOCUMENTS, *ROOT.glob("examples/*.py")]:
+        for module, names in IMPORT.findall(path.read_text()):
+            assert set(re.findall(r"\w+", names)) <= shown.get(module, set()), f"{path.name}: {module}"

@@ -89,6 +89,8 @@ def _checked(config: Config) -> list[Player]:
         raise ValueError(f"--game {config.game} is not a whole number from 0 to {_MOST_GAMES - 1}")
     if not config.pause >= 0:
         raise ValueError(f"--pause {config.pause} is not a number of seconds from 0 up")
+    if config.step and config.pause != Config.pause:
+        raise ValueError("--step waits for Enter instead of --pause; leave out one of them")
     for path in filter(None, (config.record, config.video)):
         check_writable(path, folder=False)
     if config.video is not None:

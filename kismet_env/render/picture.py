@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
+from unicodedata import normalize
 
 import numpy as np
 import numpy.typing as npt
@@ -76,10 +77,13 @@ def picture(
     Args:
         position: what to show; it is not changed.
         rules: those of the game.
-        names: what the players are called, by seat; None: Player 1 and so on.
-        last: what has just happened.
+        names: what the players are called, by seat; None: Player 1 and so on. These stand too for names that the font
+            of pictures cannot write: it has little more than ASCII, and accents are left out.
+        last: what has just happened; letters that the font lacks become question marks.
     """
-    names = tuple(names or names_of(len(position["cards"])))
+    numbered = names_of(len(position["cards"]))
+    written = [_legible(name) for name in names or numbered]
+    names = tuple(other if "?" in name else name for name, other in zip(written, numbered, strict=True))
     contents = contents_of(position, rules)
     frame = _table(rules, names, contents.mover).copy()
     _put_dice(frame, position, contents, last)
@@ -149,7 +153,7 @@ def _put_news(
         for number in range(ROLLS_PER_TURN):
             _put(frame, _dot(GOLD if number < roll else _FELT), _INFO_X + 84 + 20 * number, 92)
     if last is not None:
-        _write(frame, _cut(last.text, WIDTH - 2 * _DICE_X, 17, False), _DICE_X, 146, 17, _LIGHT)
+        _write(frame, _cut(_legible(last.text), WIDTH - 2 * _DICE_X, 17, False), _DICE_X, 146, 17, _LIGHT)
 
 
 def _put_entries(frame: Frame, section: _Section, contents: Contents, last: Last | None) -> None:
@@ -334,6 +338,19 @@ def _words(text: str, size: int, color: Color, bold: bool) -> _Stamp:
 @lru_cache(maxsize=8192)
 def _width(text: str, size: int, bold: bool) -> int:
     return int(_font(size).getlength(text) / _SMOOTH + bold * size / 20) + 1
+
+
+def _legible(text: str) -> str:
+    """Return text in letters that the font has: without accents, and with question marks for the rest."""
+    bare = "".join(letter if _has(letter) else normalize("NFKD", letter)[0] for letter in text)
+    return "".join(letter if _has(letter) else "?" for letter in bare)
+
+
+@cache
+def _has(letter: str) -> bool:
+    """Return whether the font has a letter; it draws the same box for all that it lacks."""
+    font, nothing = _font(1), "\U0010ffff"  # no letter at all, in any font
+    return bytes(font.getmask(letter)) != bytes(font.getmask(nothing))
 
 
 @cache
