@@ -9,6 +9,7 @@ ALGORITHMS = {
     "maskable_ppo": "agents.maskable_ppo",
     "afterstate": "agents.afterstate",
     "ladder": "agents.ladder",
+    "selfplay": "agents.selfplay",
 }
 """Name on the command line -> module, imported when it is asked for."""
 

@@ -233,6 +233,35 @@ def card_layout(rules: Rules) -> Layout:
     return Layout(CARD, 1, (*pieces, Piece("surplus_steps", _SURPLUSES, 0, 1, meaning)), features.tables)
 
 
+PAIR = "pair"
+_PAIR_PIECES = ("open_boxes", "armed", "tier_needs", "basic_surplus", "boxes_filled")
+
+
+@lru_cache(maxsize=64)
+def pair_layout(rules: Rules) -> Layout:
+    """Return the layout "pair" of `card_pair.observe_pairs`: two cards before a turn, what they bring, who leads.
+
+    No environment shows it; networks that judge pairs of cards read it. A full Basic Section's total counts as 0.
+    """
+    features = layout_of(rules)
+    pieces: list[Piece] = []
+    for whose in ("", "other_"):
+        pieces += [
+            piece._replace(name=whose + piece.name) for name in _PAIR_PIECES for piece in features.pieces if piece.name == name
+        ]
+        pieces += [
+            Piece(f"{whose}mean", 1, 0, 1, "mean of the points to come in optimal solitaire play, / 100"),
+            Piece(f"{whose}sd", 1, 0, 1, "and their standard deviation, / 100"),
+        ]
+    pieces += [
+        Piece("lead", 1, -1, 1, "the mover's total less the other's, / 100"),
+        Piece("margin", 1, -1, 1, "the lead and the difference of the means to come, / 100"),
+        Piece("z", 1, -5, 5, "the margin by the standard deviation of that difference"),
+        Piece("prior", 1, 0, 1, "the share of the win of two who play independently for points"),
+    ]
+    return Layout(PAIR, 2, tuple(pieces), features.tables)
+
+
 @compiled
 def observe(game: Game, cards: Cards, tables: Tables, layout: Any, player: int, out: Table, row: int) -> None:
     """Write what `player` of a game sees into out[row], (N, D) float32.
@@ -259,7 +288,7 @@ def observe(game: Game, cards: Cards, tables: Tables, layout: Any, player: int, 
         joker = is_joker(tables, filled, card.armed, roll)
         for box in range(NUM_BOXES):
             out[row, at + box] = layout.box_points[joker, roll, box] * (1 - (filled >> box & 1))
-        at = _observe_progress(tables, filled, basic_total, out, row, at + NUM_BOXES)
+        at = observe_progress(tables, filled, basic_total, out, row, at + NUM_BOXES)
     num_players = len(cards)
     if num_players > 1:
         out[row, at] = card.total * layout.total_scale
@@ -282,7 +311,8 @@ def _observe_card(filled: int, basic_total: int, armed: bool, out: Table, row: i
 
 
 @compiled
-def _observe_progress(tables: Tables, filled: int, basic_total: int, out: Table, row: int, at: int) -> int:
+def observe_progress(tables: Tables, filled: int, basic_total: int, out: Table, row: int, at: int) -> int:
+    """Write "tier_needs", "basic_surplus" and "boxes_filled" of a card from out[row, at] on; return where they end."""
     for tier in range(tables.num_tiers):
         asked = tables.tier_totals[tier]
         out[row, at + tier] = max(0, asked - basic_total) / asked
@@ -309,7 +339,7 @@ def observe_cards(tables_array: Record, cards: Table, out: Table) -> None:
         if filled & BASIC_SECTION == BASIC_SECTION:
             basic_total = 0
         at = _observe_card(filled, basic_total, cards[row, 2] != 0, out, row, 0)
-        at = _observe_progress(tables, filled, basic_total, out, row, at)
+        at = observe_progress(tables, filled, basic_total, out, row, at)
         surplus = _surplus(filled, basic_total)
         for steps in range(_SURPLUSES):
             out[row, at + steps] = steps - _FULL_PAR == surplus

@@ -5,6 +5,8 @@ The file is a .safetensors file, in which nothing can be executed. Its texts are
     format        POLICY_FORMAT
     kind          actor: observation, of solitaire or of a match -> a logit for every action
                   card_value: a card, as `observation.card_layout` has it -> the points still to come
+                  pair_value: two cards before a turn, as `observation.pair_layout` has them -> what to add to the
+                              logit of the prior chance to win of him who is to move, see `card_pair`
     architecture  JSON: layer_sizes, from the inputs to the outputs, and the activation between layers
     provenance    JSON: rules, layout, numbering of the actions, recipe, seed and versions, see `Provenance`
 
@@ -27,14 +29,14 @@ import numpy as np
 import numpy.typing as npt
 
 from kismet_env.actions import actions_of
-from kismet_env.observation import CARD
+from kismet_env.observation import CARD, PAIR
 from kismet_env.provenance import Provenance, layout_read
 from kismet_env.rules import Rules
 from kismet_env.tensor_file import Header, read_array, read_header, save_arrays
 
 POLICY_FORMAT = "kismet-env policy 1"
 """Raised whenever files are written that older versions would read wrongly."""
-KINDS = {"actor": ("features", "raw"), "card_value": (CARD,)}
+KINDS = {"actor": ("features", "raw"), "card_value": (CARD,), "pair_value": (PAIR,)}
 """Kind of policy -> the forms of what it can read."""
 MOST_WEIGHTS = 1 << 24
 """Of all layers together: a hundred times what has been of use."""
@@ -206,8 +208,10 @@ def _check_use(kind: str, sizes: Sequence[int], provenance: Provenance) -> None:
     """Raise ValueError unless a network of these sizes reads and says what a policy of this kind does."""
     if kind not in KINDS:
         raise ValueError(f"kind {short(kind)} is not one of {', '.join(KINDS)}")
-    if provenance.num_players != 1 and kind != "actor":
-        raise ValueError(f"the policy is for games of {provenance.num_players} players, kind {kind} is for solitaire")
+    played_by = {"card_value": 1, "pair_value": 2}.get(kind, provenance.num_players)
+    if provenance.num_players != played_by:
+        are_for = "solitaire" if played_by == 1 else "two players"
+        raise ValueError(f"the policy is for games of {provenance.num_players} players, kind {kind} is for {are_for}")
     if provenance.observation not in KINDS[kind]:
         valid = ", ".join(KINDS[kind])
         raise ValueError(f"a policy of kind {kind} reads {valid}, not observation={provenance.observation!r}")

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from kismet_env.actions import actions_of
 from kismet_env.batch import MOST_PLAYERS
-from kismet_env.observation import CARD, Layout, card_layout, layout_of
+from kismet_env.observation import CARD, PAIR, Layout, card_layout, layout_of, pair_layout
 from kismet_env.rules import Rules
 
 MEMBER = "kismet.json"
@@ -41,6 +41,8 @@ def package_versions() -> dict[str, str]:
 
 def layout_read(rules: Rules, num_players: int, observation: str) -> Layout:
     """Return the layout of what a policy reads; ValueError for an unknown form."""
+    if observation == PAIR:
+        return pair_layout(rules)
     return card_layout(rules) if observation == CARD else layout_of(rules, num_players, observation)
 
 
@@ -59,7 +61,8 @@ class Provenance:
     actions: str
     """Numbering of its actions: keeps | holds."""
     observation: str
-    """Form of its observations: features | raw | dict; card for what judges cards (see `observation.card_layout`)."""
+    """Form of its observations: features | raw | dict; for what judges cards, or pairs of them, card or pair (see
+    `observation.card_layout`, `pair_layout`)."""
     layout: str
     """Fingerprint of the layout of these observations, see `observation.Layout.fingerprint`."""
     seed: int

@@ -111,7 +111,7 @@ def _read_only(array: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 
 
 @compiled
-def _exceeds(mean: float, variance: float) -> float:
+def exceeds(mean: float, variance: float) -> float:
     """Return the chance that a normal number is positive, ties half."""
     if variance > 0.0:
         return 0.5 * math.erfc(-mean / math.sqrt(2.0 * variance))
@@ -130,7 +130,7 @@ def win_share(means: Table, variances: Table, player: int, nodes: Table, weights
     num_players = len(means)
     mean, variance = means[player], variances[player]
     if num_players == 2:
-        return _exceeds(mean - means[1 - player], variance + variances[1 - player])
+        return exceeds(mean - means[1 - player], variance + variances[1 - player])
     rest, most, equals = 0.0, -np.inf, 1
     for other in range(num_players):
         if other != player:
@@ -140,13 +140,13 @@ def win_share(means: Table, variances: Table, player: int, nodes: Table, weights
     if rest == 0.0 and variance == 0.0:
         return 0.0 if most > mean else 1.0 / equals
     if rest == 0.0:
-        return _exceeds(mean - most, variance)
+        return exceeds(mean - most, variance)
     share, sd = 0.0, math.sqrt(variance)
     for node in range(len(nodes)):
         ahead = 1.0
         for other in range(num_players):
             if other != player:
-                ahead *= _exceeds(mean + sd * nodes[node] - means[other], variances[other])
+                ahead *= exceeds(mean + sd * nodes[node] - means[other], variances[other])
         share += weights[node] * ahead
         if variance == 0.0:
             return ahead
@@ -154,7 +154,7 @@ def win_share(means: Table, variances: Table, player: int, nodes: Table, weights
 
 
 @compiled
-def _write_half_cumulated(late: Table, row: int, out: Table) -> None:
+def write_half_cumulated(late: Table, row: int, out: Table) -> None:
     """Write the chance of fewer points, and half that of as many, into `out` [points]."""
     below = 0.0
     for points in range(len(out)):
@@ -164,7 +164,7 @@ def _write_half_cumulated(late: Table, row: int, out: Table) -> None:
 
 
 @compiled
-def _late_share(late: Table, row: int, half_cumulated: Table, ahead: int) -> float:
+def late_share(late: Table, row: int, half_cumulated: Table, ahead: int) -> float:
     """Return the share of the win of one who is `ahead`, his card and the other's having these distributions."""
     share, width = 0.0, len(half_cumulated)
     for points in range(max(0, -ahead), width):
@@ -228,7 +228,7 @@ def write_turn_worths(
         scratch.kinds[hit], scratch.totals[hit] = kind if is_pair else LONG, other_total
         scratch.rows[hit] = np.int64(judgements[ROW, 1]) if is_pair else NO_ROW
         if scratch.rows[hit] >= 0:
-            _write_half_cumulated(late, scratch.rows[hit], scratch.half_cumulated[hit])
+            write_half_cumulated(late, scratch.rows[hit], scratch.half_cumulated[hit])
     for box in range(NUM_BOXES):
         if filled >> box & 1:
             continue
@@ -250,7 +250,7 @@ def write_turn_worths(
             if kind != LONG and scratch.kinds[hit] != LONG:
                 chances[box, roll] = share_of_end(endgame, kind, scratch.kinds[hit], lead, hit == 1)
             elif row >= 0 and scratch.rows[hit] >= 0:
-                chances[box, roll] = _late_share(late, row, scratch.half_cumulated[hit], -lead)
+                chances[box, roll] = late_share(late, row, scratch.half_cumulated[hit], -lead)
             else:
                 judgements = scratch.judgements[hit]
                 judgements[MEAN, 0], judgements[VARIANCE, 0] = total + gain + worth, variance

@@ -28,6 +28,7 @@ LAYERS = """
     env vector_env kismet_v0 open_spiel_game solver
     regret endgame late_cards
     win_chance
+    card_pair
     bots
     match
     versus_env record

@@ -19,6 +19,7 @@ from kismet_env.bots.epsilon import Epsilon
 from kismet_env.bots.greedy import Greedy
 from kismet_env.bots.network_player import MostProbable
 from kismet_env.bots.optimal import Optimal
+from kismet_env.bots.pair_value import PairValue
 from kismet_env.bots.player import AskedPlayer, Player, StochasticPlayer, TurnPlayer, ValuePlayer
 from kismet_env.bots.random import Random
 from kismet_env.bots.rule_based import RuleBased
@@ -91,7 +92,7 @@ def make(name: str, rules: Rules | Mapping[str, Any] | str | None = None, *, tru
             return Actor(learned) if draws_lots else MostProbable(Actor(learned))
         if draws_lots:
             raise ValueError(f"player {name!r}: a policy of kind {learned.kind} draws no lots; leave out {_SAMPLE}")
-        return CardValue(learned)
+        return PairValue(learned) if learned.kind == "pair_value" else CardValue(learned)
     if kind == "sb3" and file:
         if not trust:
             raise ValueError(

@@ -22,6 +22,7 @@ from kismet_env.turn import CARDS_AT_ONCE, allow, new_plan, plan_card, write_bes
 
 CAPACITY = 1 << 16
 _NO_CARD = -1
+_COLUMN_BITS = (15, 7, 1, 15, 7, 1, 11)  # of a card, or of a pair of cards and their lead
 _GOLDEN = 0x9E3779B97F4A7C15  # 2**64 / golden ratio: spreads keys that are close together
 
 
@@ -31,7 +32,7 @@ class PlanBook:
     Args:
         tables: those of the rules.
         write_worths: what filling each box with each roll is worth to the player, see `turn.action_values`.
-        capacity: how many cards fill the book, 756 bytes each; it is then begun anew.
+        capacity: how many cards, or pairs of cards, fill the book, 756 bytes each; it is then begun anew.
     """
 
     def __init__(
@@ -65,8 +66,8 @@ class PlanBook:
     ) -> Actions:
         """Return the best action ("keeps" numbering, the lowest number among equals) of each decision, (N,) int64.
 
-        The decisions are `cards` (N, 3) int64, rows (filled, basic_total, armed), `rolls` (N,) 0..251 and `rolls_left`
-        (N,) 0..2; on a full card any action comes back.
+        The decisions are `cards` (N, 3) int64, rows (filled, basic_total, armed), or `card_pair.Pairs` (N, 7), in one
+        book always the same; `rolls` (N,) 0..251 and `rolls_left` (N,) 0..2. On a full card any action comes back.
         """
         actions = np.empty(len(cards), np.int64)
         for first in range(0, len(cards), self._capacity):
@@ -108,7 +109,10 @@ def _find(
     known = count
     last_slot = len(keys) - 1
     for row in range(len(cards)):
-        key = cards[row, 0] << 32 | cards[row, 1] << 1 | cards[row, 2]
+        key = 0
+        for column in range(cards.shape[1]):
+            bits = _COLUMN_BITS[column]
+            key = key << bits | cards[row, column] & (1 << bits) - 1
         slot = np.int64(np.uint64(key) * np.uint64(_GOLDEN) >> np.uint64(32)) & last_slot
         while keys[slot] != key and keys[slot] != _NO_CARD:
             slot = slot + 1 & last_slot

@@ -1,0 +1,382 @@
+"""The chance to win, learned by games of two against oneself: what a normal approximation of it leaves out.
+
+Who knows what share of the win each pair of cards after a turn is worth plays the turn best by exact expectation over
+its dice, and the mean of that is what the pair before it is worth to him who moves; to the other, what is left of 1.
+A network adds to the logit of a prior (`kismet_env.card_pair`), which takes the players for independent, each playing
+for points: it has to learn what whose turn it is, second Kismets to come and two who play to win make of that.
+A round of learning is
+
+    1. pairs to learn from: dealt with so many boxes filled, or met in own games;
+    2. for each of them what its turn is worth by exact expectation, with the network's shares of the pairs after it;
+       in own games also what later turns are worth beyond these shares, TD(lambda) without the luck of the dice;
+    3. some hundred steps of Adam towards these shares, half on pairs of this round, half on those of the last rounds.
+
+It begins with pairs that have one open box between them and goes backwards to two empty cards; then come own games. Where
+nobody has more than one open box the truth is a table (`kismet_env.endgame`), on which all the rest stands. What judges
+is a running average of the network that learns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
+from reprlib import repr as short
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from agents.run import Run, arithmetic
+from kismet_env.batch import Batch
+from kismet_env.bots import make
+from kismet_env.bots.pair_value import PairPlayer
+from kismet_env.card_pair import CERTAIN, LEAD, OTHER, SCALE, Pairs, observe_pairs, pair_after
+from kismet_env.command_line import Refusal
+from kismet_env.contest import play_contest
+from kismet_env.dice import KEEP_AND_ONE, NUM_DICE, NUM_FACES, NUM_REROLL_KEEPS, NUM_ROLLS, ROLL_PROBABILITY
+from kismet_env.engine import ALL_BOXES, ROLLS_PER_TURN
+from kismet_env.evaluation import SELECTION_DICE, TRAINING_DICE, game_keys
+from kismet_env.jit import Table, compiled
+from kismet_env.observation import PAIR, pair_layout
+from kismet_env.policy_file import Network, Policy, check_architecture, save_policy
+from kismet_env.provenance import Provenance
+from kismet_env.rules import NUM_BOXES, Rules
+from kismet_env.tables import Record, tables_of
+from kismet_env.turn import CARDS_AT_ONCE, allow, best_action, new_plan, plan_card
+from kismet_env.win_chance import judge_of
+
+Shares = npt.NDArray[np.float64]
+"""Shares of the win of those who are to move, (N,)."""
+_STAGES = 2 * NUM_BOXES  # how many boxes are filled before a turn: 0 to 29
+_MOST_AT_ONCE = 1 << 20  # games, pairs: more of them do not fit into memory
+
+
+@dataclass(frozen=True)
+class Config:
+    """Train a network that judges pairs of cards before a turn, in games of two; the dice of a turn are exact."""
+
+    steps: int | None = 3_000_000
+    """Length of the run in turns worked out, rounded up to whole rounds; None: no limit."""
+    minutes: float | None = None
+    """Length of the run in minutes on the clock; None: no limit. The earlier of both counts."""
+    seed: int = 0
+    """Seed of the network and of the training dice, from 0 up."""
+    rules: Rules = field(default_factory=Rules)
+    """Rules of the game."""
+    backwards_share: float = 0.5
+    """Share of the run that goes backwards, in as many stages as two cards have boxes."""
+    games: int = 1500
+    """Own games of a round, half of them from dealt pairs with any number of filled boxes; and the pairs dealt in a
+    round are as many as so many whole games have."""
+    spread: float = 1.2
+    """Leads of dealt pairs are drawn about that at which both have the same to expect, with this many standard
+    deviations of what is to come."""
+    td_lambda: float = 0.5
+    """Between TD(0), which trusts the shares of the pairs after a turn, and all the rest of an own game (1)."""
+    updates: int = 500
+    """Steps of Adam in a round."""
+    batch_size: int = 2048
+    """Pairs behind one gradient."""
+    memory: int = 1_500_000
+    """Pairs kept from the last rounds; to go backwards asks for those of all stages."""
+    learning_rate: float = 2e-3
+    """Of Adam, at the start; falls linearly to 0 from the beginning of own games to the end of the run."""
+    averaging: float = 0.995
+    """Weight of the past in the running average of the network, after every step of Adam."""
+    hidden_sizes: tuple[int, ...] = (128, 64)
+    """Widths of the hidden layers."""
+    selection_deals: int = 512
+    """Deals, two games each, against win_probability by which the best policy of the run is chosen, dice of their own."""
+    selection_every: int = 10
+    """Rounds between two such evaluations, which begin with own games."""
+    checkpoint_minutes: float = 1.0
+    """Minutes between two checkpoints, at most so many are lost when the run is killed."""
+    threads: int | None = None
+    """Threads of the network's arithmetic; None: one for each core. On a busy machine 1 is faster."""
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "updates", "batch_size", "memory", "selection_deals", "selection_every", "threads"):
+            if (value := getattr(self, name)) is not None and value < 1:
+                raise ValueError(f"{name}={value} is not at least 1")
+        for name in ("minutes", "learning_rate", "spread"):
+            if (value := getattr(self, name)) is not None and not 0 < value < float("inf"):
+                raise ValueError(f"{name}={value} is not a number above 0")
+        for name in ("seed", "checkpoint_minutes"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise ValueError(f"{name}={getattr(self, name)} is not a number from 0 up")
+        for name in ("td_lambda", "backwards_share", "averaging"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name}={getattr(self, name)} is not from 0 to 1")
+        if self.backwards_share == 1 or self.games < 2:
+            raise ValueError("own games need a share of the run, and two in a round")
+        for name in ("games", "batch_size", "selection_deals"):
+            if (value := getattr(self, name)) > _MOST_AT_ONCE:
+                raise ValueError(f"{name}={value} is not at most {_MOST_AT_ONCE:,}")
+        try:
+            check_architecture((pair_layout(self.rules).size, *self.hidden_sizes, 1), "silu")
+        except ValueError as error:
+            raise ValueError(f"hidden_sizes={short(self.hidden_sizes)}: {error}") from None
+
+    def provenance(self) -> Provenance:
+        """Return where the policies of these options come from."""
+        return Provenance.of("selfplay", rules=self.rules, seed=self.seed, observation=PAIR, config=asdict(self))
+
+
+def train(config: Config, run: Run) -> None:
+    """Train until the run is over or interrupted; the policies and all that is told are in the folder of `run`."""
+    with arithmetic(config.threads), run:
+        learner = Learner(config, run)
+        if run.state is None:
+            run.save_checkpoint(learner.state())
+        else:
+            learner.restore(run.state)
+        is_last = False
+        while not (is_last or run.interrupted):
+            row = learner.round()
+            if not np.isfinite(row["error"] or 0.0):  # nothing of it may replace what is in the folder
+                run.plot({})
+                raise Refusal(
+                    f"the training has diverged after {learner.steps:,} steps; begin again with a lower "
+                    f"--learning-rate, or other options; {run.folder} keeps what was saved before"
+                )
+            is_last = run.share_done(learner.steps) >= 1
+            run.record(row)
+            if (score := row["selection_score"]) is not None and run.is_best(score):
+                save_policy(run.folder / "best.safetensors", learner.portable())
+            if not is_last and (run.interrupted or run.minutes_unsaved >= config.checkpoint_minutes):
+                run.save_checkpoint(learner.state())
+        save_policy(run.folder / "policy.safetensors", learner.portable())
+        run.plot({})
+        if is_last:  # only now: a run that is killed earlier has something left to do
+            run.save_checkpoint(learner.state())
+            run.interrupted = False
+
+
+class Judge(PairPlayer):
+    """Judges pairs by a network in torch, which does not change meanwhile."""
+
+    def __init__(self, rules: Rules, network: nn.Module) -> None:
+        super().__init__(rules)
+        self._network = network
+
+    def correct(self, seen: npt.NDArray[np.float32]) -> Shares:
+        """Return what the network adds to the logits, (N,)."""
+        with torch.no_grad():
+            return np.asarray(self._network(torch.from_numpy(seen))[:, 0].double().numpy())
+
+    def lessons(self, pairs: Pairs, chance: np.random.Generator, td_lambda: float) -> tuple[Pairs, Shares, float]:
+        """Play games from `pairs` to their ends; return the pairs they meet, what these are worth, and a score.
+
+        Worth is TD(lambda) without luck: what the turns of a game were worth beyond the shares of their pairs. The
+        score is the mean share of those who begin, without luck.
+        """
+        games, rows, mover = len(pairs), np.arange(len(pairs)), np.ones(len(pairs))
+        met, movers = np.zeros((games, _STAGES), np.bool_), np.zeros((games, _STAGES))
+        all_pairs, shares, beyond = np.zeros((games, _STAGES, 7), np.int64), np.zeros(met.shape), np.zeros(met.shape)
+        while rows.size:
+            place = rows, _filled_boxes(pairs)
+            turns, after, following = self._play(pairs, chance)
+            met[place], movers[place], all_pairs[place], shares[place] = True, mover, pairs, self.shares(pairs)
+            beyond[place] = mover * (turns - shares[place])  # as he who began the game counts
+            goes_on = following != 0
+            mover, rows, pairs = (mover * following)[goes_on], rows[goes_on], after[goes_on]
+        for stage in range(_STAGES - 2, -1, -1):  # a forced zero skips a stage, and what is skipped is no step
+            later = beyond[:, stage + 1]
+            beyond[:, stage] += np.where(met[:, stage], td_lambda, 1.0) * later
+        begun = met.argmax(1)
+        score = shares[np.arange(games), begun] + beyond[np.arange(games), begun]
+        return all_pairs[met], (shares + movers * beyond)[met], float(score.mean())
+
+    def _play(self, pairs: Pairs, chance: np.random.Generator) -> tuple[Shares, Pairs, npt.NDArray[np.int64]]:
+        """Play a turn on each of `pairs`: what it was worth before the dice, the pairs after it, see `pair_after`."""
+        dice = chance.integers(0, NUM_FACES, (len(pairs), ROLLS_PER_TURN, NUM_DICE), np.int8)
+        turns, after, following = np.empty(len(pairs)), np.empty_like(pairs), np.empty(len(pairs), np.int64)
+        worths = np.empty((min(CARDS_AT_ONCE, len(pairs)), NUM_BOXES, NUM_ROLLS))
+        for first in range(0, len(pairs), CARDS_AT_ONCE):
+            some = slice(first, first + CARDS_AT_ONCE)
+            self.write_worths(pairs[some], worths[: len(pairs[some])])
+            _play_turns(self._tables, pairs[some], worths, dice[some], turns[some], after[some], following[some])
+        return turns / SCALE, after, following
+
+
+@compiled
+def _play_turns(
+    tables_array: Record, pairs: Table, worths: Table, dice: Table, turns: Table, after: Table, following: Table
+) -> None:
+    """Play a turn on each of `pairs` with `dice` (N, 3, 5), by what filling boxes is worth; see Judge._play."""
+    tables, plan = tables_array[0], new_plan()
+    for index in range(len(pairs)):
+        filled, worth = pairs[index, 0], worths[index]
+        allow(tables, filled, pairs[index, 2] != 0, plan)
+        plan_card(filled, worth, plan)
+        turns[index] = 0.0
+        for roll in range(NUM_ROLLS):
+            turns[index] += ROLL_PROBABILITY[roll] * plan.roll_values[-1, roll]
+        action, left, roll = 0, ROLLS_PER_TURN, 0
+        while action < NUM_REROLL_KEEPS:
+            keep, die, left = action, 0, left - 1
+            while keep < NUM_REROLL_KEEPS:
+                keep = KEEP_AND_ONE[keep, dice[index, left, die]]
+                die += 1
+            roll = keep - NUM_REROLL_KEEPS
+            action = best_action(filled, worth, plan, left, roll)
+        following[index] = pair_after(tables, pairs[index], roll, action - NUM_REROLL_KEEPS, after[index])
+
+
+class Learner:
+    """Everything that changes in the course of a run."""
+
+    def __init__(self, config: Config, run: Run) -> None:
+        self.config, self._run = config, run
+        seed, self._dice_seed = np.random.SeedSequence(config.seed).generate_state(2).tolist()
+        torch.manual_seed(seed)
+        sizes = (pair_layout(config.rules).size, *config.hidden_sizes, 1)
+        layers: list[nn.Module] = []
+        for inputs, outputs in pairwise(sizes):
+            layers += [nn.Linear(inputs, outputs), nn.SiLU()]
+        self._network = nn.Sequential(*layers[:-1])
+        for last in self._network[-1].parameters():
+            nn.init.zeros_(last)  # begins as one who believes the prior
+        self._average = AveragedModel(self._network, multi_avg_fn=get_ema_multi_avg_fn(config.averaging))
+        self._optimizer = torch.optim.Adam(self._network.parameters())
+        self._pairs, self._targets = np.empty((0, 7), np.int64), np.empty(0)
+        self._rounds, self._games, self.steps = 0, 0, 0
+
+    def round(self) -> dict[str, float | None]:
+        """Do a round and return what there is to say of it."""
+        config = self.config
+        share_done = self._run.share_done(self.steps)
+        chance = np.random.default_rng((self._dice_seed, self._rounds))
+        judge, mean_share = self.judge(), None
+        if is_backwards := share_done < config.backwards_share:
+            filled = _STAGES - 1 - int(_STAGES * share_done / config.backwards_share)
+            pairs = self._dealt(config.games * _STAGES, filled, chance)
+            targets = judge.turns(pairs)
+        else:
+            half = config.games // 2
+            new = np.zeros((half, 7), np.int64)
+            counts = np.bincount(chance.integers(0, _STAGES - 2, config.games - half), minlength=_STAGES)
+            dealt = np.concatenate([self._dealt(count, filled, chance) for filled, count in enumerate(counts) if count])
+            *lessons, mean_share = judge.lessons(new, chance, config.td_lambda)
+            both = zip(lessons, judge.lessons(dealt, chance, config.td_lambda)[:2], strict=True)
+            pairs, targets = (np.concatenate(each) for each in both)
+        backwards = config.backwards_share
+        learning_rate = config.learning_rate * min(1.0, max(0.0, 1 - share_done) / (1 - backwards))
+        error = self._learn(pairs, targets, learning_rate, chance)
+        self._rounds += 1
+        self.steps += len(pairs)
+        is_due = self._rounds % config.selection_every == 0 and not is_backwards
+        return {
+            "steps": self.steps,
+            "mean_return": None if mean_share is None else 100 * mean_share,
+            "selection_score": self._selection_score() if is_due or self._run.share_done(self.steps) >= 1 else None,
+            "error": error,
+            "learning_rate": learning_rate,
+        }
+
+    def judge(self) -> Judge:
+        """Return the player as he judges now."""
+        return Judge(self.config.rules, self._average)
+
+    def _dealt(self, count: int, filled: int, chance: np.random.Generator) -> Pairs:
+        """Return pairs with so many boxes `filled`, plausible cards that either player has a chance to win with."""
+        rules, columns = self.config.rules, []
+        for boxes in (filled // 2, filled - filled // 2):
+            if boxes == NUM_BOXES:
+                columns.append(np.broadcast_to([ALL_BOXES, 0, 0], (count, 3)))
+                continue
+            batch = Batch(count, rules=rules, start=f"open:{NUM_BOXES - boxes}")
+            batch.deal_keys(game_keys(TRAINING_DICE, self._dice_seed, range(self._games, self._games + count)))
+            self._games += count
+            decision = batch.decisions()
+            columns.append(np.stack([decision.filled, decision.basic_total, decision.armed], axis=1))
+        pairs = np.concatenate([*columns, np.zeros((count, 1), np.int64)], axis=1)
+        shown, _ = _shown(rules, pairs)
+        places = pair_layout(rules).slices
+        mean, sd, other_mean, other_sd = (
+            100.0 * shown[:, places[name].start] for name in ("mean", "sd", "other_mean", "other_sd")
+        )
+        reach = self.config.spread * np.sqrt(sd**2 + other_sd**2) * chance.standard_normal(count)
+        pairs[:, LEAD] = np.rint(other_mean - mean + reach)
+        return pairs
+
+    def _learn(self, pairs: Pairs, targets: Shares, learning_rate: float, chance: np.random.Generator) -> float:
+        """Move the network towards `targets`; return the root of the mean squared error on the way, in % of a win."""
+        config = self.config
+        for group in self._optimizer.param_groups:
+            group["lr"] = learning_rate
+        num_new = len(pairs)
+        self._pairs = np.concatenate([self._pairs, pairs])[-config.memory :]
+        self._targets = np.concatenate([self._targets, targets])[-config.memory :]
+        size = len(self._pairs)
+        total = 0.0
+        for _ in range(config.updates):
+            new = chance.integers(max(0, size - num_new), size, size=config.batch_size - config.batch_size // 2)
+            rows = np.concatenate([new, chance.integers(size, size=config.batch_size // 2)])
+            seen, priors = _shown(config.rules, self._pairs[rows])
+            prior = torch.from_numpy(priors.clip(CERTAIN, 1 - CERTAIN).astype(np.float32)).logit()
+            share = torch.sigmoid(prior + self._network(torch.from_numpy(seen))[:, 0])
+            loss = (share - torch.from_numpy(self._targets[rows].astype(np.float32))).square().mean()
+            self._optimizer.zero_grad()
+            loss.backward()
+            self._optimizer.step()
+            self._average.update_parameters(self._network)
+            total += loss.item()
+        return 100 * (total / config.updates) ** 0.5
+
+    def _selection_score(self) -> float:
+        """Return the win rate against win_probability without luck, in %."""
+        players = [self.judge(), make("win_probability", self.config.rules)]
+        contest = play_contest(
+            players, self.config.selection_deals, seed=0, rules=self.config.rules, domain=SELECTION_DICE
+        )
+        assert contest.adjusted is not None
+        return 100 * float(contest.adjusted[:, :, 0].mean())
+
+    def portable(self) -> Policy:
+        """Return what has been learned, to be played without torch."""
+        layers = [
+            (module.weight.numpy(force=True), module.bias.numpy(force=True))
+            for module in self._average.module
+            if isinstance(module, nn.Linear)
+        ]
+        return Policy("pair_value", Network(layers, "silu"), self.config.provenance())
+
+    def state(self) -> dict[str, Any]:
+        """Return all it takes to go on as if nothing had been; the chance of a round follows from its number."""
+        return {
+            "network": self._network.state_dict(),
+            "average": self._average.state_dict(),
+            "optimizer": self._optimizer.state_dict(),
+            "pairs": torch.from_numpy(self._pairs.astype(np.int16)),
+            "targets": torch.from_numpy(self._targets),
+            "rounds": self._rounds,
+            "games": self._games,
+            "steps": self.steps,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Put a new learner of the same options where `state` was taken."""
+        self._network.load_state_dict(state["network"])
+        self._average.load_state_dict(state["average"])
+        self._optimizer.load_state_dict(state["optimizer"])
+        self._pairs = state["pairs"].numpy().astype(np.int64)
+        self._targets = state["targets"].numpy()
+        self._rounds, self._games, self.steps = state["rounds"], state["games"], state["steps"]
+
+
+def _filled_boxes(pairs: Pairs) -> npt.NDArray[np.int64]:
+    """Return how many boxes of both cards are filled, (N,)."""
+    boxes = np.arange(NUM_BOXES)
+    return ((pairs[:, [0, OTHER], None] >> boxes) & 1).sum((1, 2))
+
+
+def _shown(rules: Rules, pairs: Pairs) -> tuple[npt.NDArray[np.float32], Shares]:
+    """Return what the network sees of `pairs`, (N, D), and their priors (N,)."""
+    seen, priors = np.empty((len(pairs), pair_layout(rules).size), np.float32), np.empty(len(pairs))
+    observe_pairs(tables_of(rules), judge_of(rules), pairs, seen, priors)
+    return seen, priors
