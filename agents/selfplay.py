@@ -11,9 +11,9 @@ A round of learning is
        in own games also what later turns are worth beyond these shares, TD(lambda) without the luck of the dice;
     3. some hundred steps of Adam towards these shares, half on pairs of this round, half on those of the last rounds.
 
-It begins with pairs that have one open box between them and goes backwards to two empty cards; then come own games. Where
-nobody has more than one open box the truth is a table (`kismet_env.endgame`), on which all the rest stands. What judges
-is a running average of the network that learns.
+It begins with pairs that have one open box between them and goes backwards to two empty cards; then come own games.
+Where nobody has more than one open box the truth is a table (`kismet_env.endgame`), on which all the rest stands.
+What judges is a running average of the network that learns.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ from kismet_env.win_chance import judge_of
 Shares = npt.NDArray[np.float64]
 """Shares of the win of those who are to move, (N,)."""
 _STAGES = 2 * NUM_BOXES  # how many boxes are filled before a turn: 0 to 29
+_UNIT = "% of wins"
 _MOST_AT_ONCE = 1 << 20  # games, pairs: more of them do not fit into memory
 
 
@@ -90,7 +91,7 @@ class Config:
     hidden_sizes: tuple[int, ...] = (128, 64)
     """Widths of the hidden layers."""
     selection_deals: int = 512
-    """Deals, two games each, against win_probability by which the best policy of the run is chosen, dice of their own."""
+    """Deals, two games each, against win_probability by which the best policy of the run is chosen, own dice."""
     selection_every: int = 10
     """Rounds between two such evaluations, which begin with own games."""
     checkpoint_minutes: float = 1.0
@@ -123,7 +124,9 @@ class Config:
 
     def provenance(self) -> Provenance:
         """Return where the policies of these options come from."""
-        return Provenance.of("selfplay", rules=self.rules, seed=self.seed, observation=PAIR, config=asdict(self))
+        return Provenance.of(
+            "selfplay", rules=self.rules, seed=self.seed, observation=PAIR, num_players=2, config=asdict(self)
+        )
 
 
 def train(config: Config, run: Run) -> None:
@@ -138,7 +141,7 @@ def train(config: Config, run: Run) -> None:
         while not (is_last or run.interrupted):
             row = learner.round()
             if not np.isfinite(row["error"] or 0.0):  # nothing of it may replace what is in the folder
-                run.plot({})
+                run.plot({}, unit=_UNIT)
                 raise Refusal(
                     f"the training has diverged after {learner.steps:,} steps; begin again with a lower "
                     f"--learning-rate, or other options; {run.folder} keeps what was saved before"
@@ -150,7 +153,7 @@ def train(config: Config, run: Run) -> None:
             if not is_last and (run.interrupted or run.minutes_unsaved >= config.checkpoint_minutes):
                 run.save_checkpoint(learner.state())
         save_policy(run.folder / "policy.safetensors", learner.portable())
-        run.plot({})
+        run.plot({}, unit=_UNIT)
         if is_last:  # only now: a run that is killed earlier has something left to do
             run.save_checkpoint(learner.state())
             run.interrupted = False
@@ -179,7 +182,7 @@ class Judge(PairPlayer):
         all_pairs, shares, beyond = np.zeros((games, _STAGES, 7), np.int64), np.zeros(met.shape), np.zeros(met.shape)
         while rows.size:
             place = rows, _filled_boxes(pairs)
-            turns, after, following = self._play(pairs, chance)
+            turns, after, following = self.play(pairs, chance)
             met[place], movers[place], all_pairs[place], shares[place] = True, mover, pairs, self.shares(pairs)
             beyond[place] = mover * (turns - shares[place])  # as he who began the game counts
             goes_on = following != 0
@@ -191,7 +194,7 @@ class Judge(PairPlayer):
         score = shares[np.arange(games), begun] + beyond[np.arange(games), begun]
         return all_pairs[met], (shares + movers * beyond)[met], float(score.mean())
 
-    def _play(self, pairs: Pairs, chance: np.random.Generator) -> tuple[Shares, Pairs, npt.NDArray[np.int64]]:
+    def play(self, pairs: Pairs, chance: np.random.Generator) -> tuple[Shares, Pairs, npt.NDArray[np.int64]]:
         """Play a turn on each of `pairs`: what it was worth before the dice, the pairs after it, see `pair_after`."""
         dice = chance.integers(0, NUM_FACES, (len(pairs), ROLLS_PER_TURN, NUM_DICE), np.int8)
         turns, after, following = np.empty(len(pairs)), np.empty_like(pairs), np.empty(len(pairs), np.int64)
@@ -207,7 +210,7 @@ class Judge(PairPlayer):
 def _play_turns(
     tables_array: Record, pairs: Table, worths: Table, dice: Table, turns: Table, after: Table, following: Table
 ) -> None:
-    """Play a turn on each of `pairs` with `dice` (N, 3, 5), by what filling boxes is worth; see Judge._play."""
+    """Play a turn on each of `pairs` with `dice` (N, 3, 5), by what filling boxes is worth; see Judge.play."""
     tables, plan = tables_array[0], new_plan()
     for index in range(len(pairs)):
         filled, worth = pairs[index, 0], worths[index]
@@ -254,13 +257,13 @@ class Learner:
         judge, mean_share = self.judge(), None
         if is_backwards := share_done < config.backwards_share:
             filled = _STAGES - 1 - int(_STAGES * share_done / config.backwards_share)
-            pairs = self._dealt(config.games * _STAGES, filled, chance)
+            pairs = self.dealt(config.games * _STAGES, filled, chance)
             targets = judge.turns(pairs)
         else:
             half = config.games // 2
             new = np.zeros((half, 7), np.int64)
             counts = np.bincount(chance.integers(0, _STAGES - 2, config.games - half), minlength=_STAGES)
-            dealt = np.concatenate([self._dealt(count, filled, chance) for filled, count in enumerate(counts) if count])
+            dealt = np.concatenate([self.dealt(count, filled, chance) for filled, count in enumerate(counts) if count])
             *lessons, mean_share = judge.lessons(new, chance, config.td_lambda)
             both = zip(lessons, judge.lessons(dealt, chance, config.td_lambda)[:2], strict=True)
             pairs, targets = (np.concatenate(each) for each in both)
@@ -282,7 +285,7 @@ class Learner:
         """Return the player as he judges now."""
         return Judge(self.config.rules, self._average)
 
-    def _dealt(self, count: int, filled: int, chance: np.random.Generator) -> Pairs:
+    def dealt(self, count: int, filled: int, chance: np.random.Generator) -> Pairs:
         """Return pairs with so many boxes `filled`, plausible cards that either player has a chance to win with."""
         rules, columns = self.config.rules, []
         for boxes in (filled // 2, filled - filled // 2):
@@ -291,7 +294,7 @@ class Learner:
                 continue
             batch = Batch(count, rules=rules, start=f"open:{NUM_BOXES - boxes}")
             batch.deal_keys(game_keys(TRAINING_DICE, self._dice_seed, range(self._games, self._games + count)))
-            self._games += count
+            self._games += int(count)  # may come from numpy, which checkpoints do not know
             decision = batch.decisions()
             columns.append(np.stack([decision.filled, decision.basic_total, decision.armed], axis=1))
         pairs = np.concatenate([*columns, np.zeros((count, 1), np.int64)], axis=1)

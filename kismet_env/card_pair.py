@@ -2,8 +2,8 @@
 
 A *pair* is seven whole numbers: the card of him who is to move (filled, basic_total, armed), the other's, and the
 lead, his total less the other's. Arrays of pairs are (N, 7) int64; their first three columns are cards, so that what
-plans turns of cards plans those of pairs. What a pair is worth is the share of the win of him who is to move; whose turn
-it is needs no word of its own.
+plans turns of cards plans those of pairs. What a pair is worth is the share of the win of him who is to move; so
+whose turn it is needs no word of its own.
 
 The *prior* of a pair is that share for two players who play independently for points: exact with at most three open
 boxes each, by the normal approximation before. docs/two-players.md has the formulas.
@@ -67,7 +67,7 @@ def pair_after(tables: Tables, pair: Table, roll: int, box: int, after: Table) -
 
 
 @compiled
-def _kind(judge: Judge, pair: Table, at: int) -> int:
+def card_kind(judge: Judge, pair: Table, at: int) -> int:
     """Return the kind in the endgame of the card that begins in column `at` of a pair."""
     if pair[at] == ALL_BOXES:
         return FULL
@@ -85,7 +85,7 @@ def _known_share(judge: Judge, after: Table, following: int, by_table: bool) -> 
     if following == _OVER:
         return 0.5 if lead == 0 else (1.0 if lead > 0 else 0.0)
     if by_table:
-        first, second = _kind(judge, after, 0), _kind(judge, after, OTHER)
+        first, second = card_kind(judge, after, 0), card_kind(judge, after, OTHER)
         mine, other = (first, second) if following == _AGAIN else (second, first)
         if mine != LONG and other != LONG:
             return share_of_end(judge.endgame, mine, other, -lead, following == _AGAIN)
@@ -137,9 +137,7 @@ def write_pair_worths(
                 if np.isnan(share):
                     share = shares[count] if following == _AGAIN else 1.0 - shares[count]
                     count += 1
-                points, bonus, filled, basic_total, armed = fill_box(
-                    tables, pair[0], pair[1], pair[2] != 0, roll, box
-                )
+                points, bonus, filled, basic_total, armed = fill_box(tables, pair[0], pair[1], pair[2] != 0, roll, box)
                 to_come = 0.0
                 if filled != ALL_BOXES:
                     to_come = judge.values[place_of(judge.starts, judge.ranks, filled, basic_total, armed)]

@@ -9,8 +9,9 @@ from typing import Any
 
 from kismet_env.bots import PLAYERS, READY
 
-PLAYED = (*(name for name in PLAYERS if name != "win_probability"), *READY)
-"""Names of the players in the table: all but who needs opponents."""
+NEED_OPPONENTS = ("win_probability", "selfplay")
+PLAYED = tuple(name for name in (*PLAYERS, *READY) if name not in NEED_OPPONENTS)
+"""Names of the players in the table: all but those who play to win, and alone as optimal does."""
 GAMES = 10_000
 SEED = 0
 

@@ -247,7 +247,10 @@ def pair_layout(rules: Rules) -> Layout:
     pieces: list[Piece] = []
     for whose in ("", "other_"):
         pieces += [
-            piece._replace(name=whose + piece.name) for name in _PAIR_PIECES for piece in features.pieces if piece.name == name
+            piece._replace(name=whose + piece.name)
+            for name in _PAIR_PIECES
+            for piece in features.pieces
+            if piece.name == name
         ]
         pieces += [
             Piece(f"{whose}mean", 1, 0, 1, "mean of the points to come in optimal solitaire play, / 100"),
