@@ -10,6 +10,7 @@ ALGORITHMS = {
     "afterstate": "agents.afterstate",
     "ladder": "agents.ladder",
     "selfplay": "agents.selfplay",
+    "masked_dqn": "agents.masked_dqn",
 }
 """Name on the command line -> module, imported when it is asked for."""
 

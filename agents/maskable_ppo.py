@@ -27,7 +27,7 @@ from stable_baselines3.common.utils import FloatSchedule
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 from torch import Tensor, nn
 
-from agents.run import Run, arithmetic
+from agents.run import Run, arithmetic, packed, unpacked
 from kismet_env import bots
 from kismet_env.batch import Batch, Step
 from kismet_env.bots.player import Actions, Masks, Observations, Shares, sample
@@ -484,8 +484,8 @@ def state_of(model: MaskablePPO, env: KismetVecEnv) -> dict[str, Any]:
         "updates": model._n_updates,
         "torch_random": torch.get_rng_state(),
         "numpy_random": numpy_random,
-        "games": {name: _bytes(array) for name, array in env.save().items()} if started else None,
-        "episode_starts": _bytes(model._last_episode_starts) if started else None,
+        "games": {name: packed(array) for name, array in env.save().items()} if started else None,
+        "episode_starts": packed(model._last_episode_starts) if started else None,
         "illegal_actions": env.illegal_actions,
     }
 
@@ -496,19 +496,11 @@ def restore(model: MaskablePPO, env: KismetVecEnv, state: Mapping[str, Any]) -> 
     model.policy.optimizer.load_state_dict(state["optimizer"])
     model.num_timesteps, model._n_updates = state["steps"], state["updates"]
     if state["games"] is not None:
-        games = {name: _array(state["games"][name], like=array) for name, array in env.save().items()}
+        games = {name: unpacked(state["games"][name], like=array) for name, array in env.save().items()}
         model._last_obs = env.restore(games)
-        model._last_episode_starts = _array(state["episode_starts"], like=np.empty(env.num_envs, np.bool_))
+        model._last_episode_starts = unpacked(state["episode_starts"], like=np.empty(env.num_envs, np.bool_))
     env.illegal_actions = state["illegal_actions"]
     torch.set_rng_state(state["torch_random"])
     numpy_random = deepcopy(state["numpy_random"])
     numpy_random["state"]["key"] = numpy_random["state"]["key"].numpy().astype(np.uint32)
     np.random.set_state(numpy_random)  # noqa: NPY002
-
-
-def _bytes(array: Any) -> Tensor:
-    return torch.frombuffer(bytearray(array.tobytes()), dtype=torch.uint8)
-
-
-def _array(data: Tensor, *, like: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return np.frombuffer(data.numpy().tobytes(), like.dtype).reshape(like.shape).copy()

@@ -32,9 +32,12 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
+from torch import Tensor
 from torch.utils.tensorboard import SummaryWriter
 
 from kismet_env.command_line import check_writable, write_whole
@@ -343,6 +346,16 @@ def arithmetic(threads: int | None) -> Iterator[None]:
     finally:
         torch.set_num_threads(before[0])
         torch.set_float32_matmul_precision(before[1])
+
+
+def packed(array: npt.NDArray[Any]) -> Tensor:
+    """Return the bytes of `array`, of any type, as a checkpoint can keep them."""
+    return torch.frombuffer(bytearray(array.tobytes()), dtype=torch.uint8)
+
+
+def unpacked(data: Tensor, *, like: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the array that was `packed`, of the shape and type of `like`."""
+    return np.frombuffer(data.numpy().tobytes(), like.dtype).reshape(like.shape).copy()
 
 
 def _git_state() -> dict[str, Any] | None:
