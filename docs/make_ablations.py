@@ -1,0 +1,111 @@
+"""Draws what the parts of a recipe are worth: python docs/make_ablations.py FILE.png RUNS ARM...
+
+RUNS is a folder of runs of train.py under the standard rules, named base_0, base_1, ... and ARM_0, ARM_1, ... after
+their seeds; those of the seeds that every arm has come to an end with are taken. Every arm has a panel of its own,
+beside the base: the mean selection score and, as a band, the lowest and the highest seed. The table that is printed
+says how many points the policies at the ends of the runs make in games on other dice, masked, without luck, seed by
+seed and in the mean with Student's 95 % interval over the seeds; the last selection scores, which are of unmasked
+games where there were no masks in training; and the illegal actions a game in the last rollout.
+"""
+
+import csv
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from kismet_env.bots import make
+from kismet_env.command_line import progress_bar, write_whole
+from kismet_env.evaluation import Regrets, mean_interval, play
+from kismet_env.plots import paper, png
+from kismet_env.solver import solve
+
+GAMES, SEED = 2000, 0
+_BASE = "base"
+
+
+def main(arguments: list[str]) -> None:
+    """Draw the arms into the file and print their table."""
+    file, folder, *arms = arguments
+    names = [_BASE, *arms]
+    ended = [{path.parent.name for path in Path(folder).glob(f"{name}_*/policy.safetensors")} for name in names]
+    seeds = [{int(run.rpartition("_")[2]) for run in runs} for runs in ended]
+    shared = sorted(set.intersection(*seeds))
+    if not shared:
+        raise SystemExit(
+            f"make_ablations.py: there is no seed in {folder} with which all of {names} have come to an end"
+        )
+    folders = {name: [Path(folder) / f"{name}_{seed}" for seed in shared] for name in names}
+    write_whole(Path(file), png(_panels({name: _curves(paths) for name, paths in folders.items()})))
+    optimum = solve(progress=True).expected_score
+    print("| arm | without luck, by seed | mean | last selection score | illegal a game |\n|---|---|---|---|---|")
+    with progress_bar() as bar:
+        for name, paths in folders.items():
+            task = bar.add_task(name, total=GAMES * len(paths))
+            scores = np.array([optimum - _regret(path, partial(bar.advance, task)) for path in paths])
+            interval = mean_interval(scores)
+            reach = f" ± {(interval[1] - interval[0]) / 2:.1f}" if interval else ""
+            last = [_rows(path)[-2:] for path in paths]
+            illegal = [_illegal(*rows) for rows in last]
+            alone = [float(rows[-1]["selection_score"]) for rows in last]
+            by_seed = ", ".join(f"{score:.1f}" for score in scores)
+            print(
+                f"| {name} | {by_seed} | {scores.mean():.1f}{reach} | {np.mean(alone):.1f} | {np.mean(illegal):.2g} |"
+            )
+
+
+def _regret(run: Path, report: partial[None]) -> float:
+    """Return the points a game that the policy at the end of a run loses against the optimum."""
+    player = make(f"policy:{run / 'policy.safetensors'}")
+    games = play(player, GAMES, seed=SEED, watcher=partial(Regrets, solve()), report=report)
+    return float(games.measures["regret_by_turn"].sum(1).mean())
+
+
+def _rows(run: Path) -> list[dict[str, str]]:
+    with (run / "curve.csv").open(newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def _illegal(before: dict[str, str], last: dict[str, str]) -> float:
+    """Return the illegal actions a game in the last rollout of training."""
+    return (int(last["illegal_actions"]) - int(before["illegal_actions"])) / int(last["games"])
+
+
+def _curves(runs: list[Path]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the steps (n,) at which all runs have been scored, and the scores (runs, n)."""
+    scored = [
+        {int(row["steps"]): float(row["selection_score"]) for row in _rows(run) if row["selection_score"]}
+        for run in runs
+    ]
+    steps = sorted(set.intersection(*map(set, scored)))
+    return np.array(steps), np.array([[scores[step] for step in steps] for scores in scored])
+
+
+@paper
+def _panels(curves: dict[str, tuple[np.ndarray, np.ndarray]]) -> Figure:
+    arms = [name for name in curves if name != _BASE]
+    figure = Figure(figsize=(2.6 * len(arms), 3.2), layout="constrained")
+    panels = figure.subplots(1, len(arms), sharex=True, sharey=True, squeeze=False)[0]
+    for axes, arm in zip(panels, arms, strict=True):
+        _draw(axes, *curves[_BASE], name=_BASE, style={"color": "0.55", "linestyle": "--"})
+        _draw(axes, *curves[arm], name=arm, style={"color": "#14323f"})
+        axes.grid(axis="y")
+        axes.legend(loc="lower right")
+        axes.set_xlabel("steps (millions)")
+        axes.locator_params(axis="x", nbins=5)
+        axes.set_xlim(0)
+    panels[0].set_ylabel("selection score (points a game)")
+    return figure
+
+
+def _draw(axes: Axes, steps: np.ndarray, scores: np.ndarray, *, name: str, style: dict[str, str]) -> None:
+    x = steps / 1e6
+    axes.plot(x, scores.mean(0), linewidth=1.6, label=name, **style)
+    axes.fill_between(x, scores.min(0), scores.max(0), color=style["color"], alpha=0.25, linewidth=0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
