@@ -1,5 +1,7 @@
 # All that a clone needs is Python 3.11 to 3.13, pip and make; everything is installed into .venv, once.
 PYTHON ?= python3
+# Processes of `make test` and `make test-slow`. A file goes to one of them: what its tests share is made once.
+WORKERS ?= 2
 # Minutes of training in `make demo`.
 MINUTES ?= 4
 # Run of train.py whose learning curve `make pictures` draws.
@@ -30,10 +32,10 @@ demo: $(INSTALLED) ## train a masked PPO agent for MINUTES minutes into runs/dem
 	@echo "Model, learning curve, plots and evaluation.json are in runs/demo"
 
 test: $(INSTALLED) ## run the fast tests
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --dist loadfile
 
 test-slow: $(INSTALLED) ## run the slow tests alone
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m slow -n $(WORKERS) --dist loadfile
 
 lint: $(INSTALLED) ## check style, format and types
 	$(BIN)/ruff check .
