@@ -217,7 +217,7 @@ def test_a_run_that_is_killed_before_its_end_is_whole_has_something_left_to_do(
     class Killed(BaseException):
         pass
 
-    def kill(run: Run, references: dict[str, float]) -> None:
+    def kill(run: Run, references: dict[str, float], *, unit: str) -> None:
         raise Killed
 
     folder = tmp_path / "run"
