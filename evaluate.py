@@ -53,8 +53,8 @@ class Config:
     worth), policy:FILE for a portable policy, or sb3:FILE.zip for a model of MaskablePPO (learned ones play their most
     probable actions; with :sample behind it, they draw lots)."""
     versus: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = ()
-    """Instead: players who meet at every table that can be made of them, win_probability also among them. Every deal
-    is played once from each seat. They get ratings."""
+    """Instead: players who meet at every table that can be made of them, also win_probability and selfplay (a ready
+    policy), who play to win. Every deal is played once from each seat. They get ratings."""
     seats: int = 2
     """How many sit at a table under --versus, 2 to 6. In a deal they rotate through the seats in the order of
     their names: everybody has every seat once, but from three on always the same neighbours (docs/two-players.md)."""

@@ -202,7 +202,7 @@ class Judge(PairPlayer):
         for first in range(0, len(pairs), CARDS_AT_ONCE):
             some = slice(first, first + CARDS_AT_ONCE)
             self.write_worths(pairs[some], worths[: len(pairs[some])])
-            _play_turns(self._tables, pairs[some], worths, dice[some], turns[some], after[some], following[some])
+            _play_turns(self.tables, pairs[some], worths, dice[some], turns[some], after[some], following[some])
         return turns / SCALE, after, following
 
 

@@ -17,10 +17,10 @@ from agents.selfplay import Config, Judge, Learner
 from kismet_env import card_pair, endgame
 from kismet_env.batch import Batch
 from kismet_env.bots import make, pair_value
-from kismet_env.bots.pair_value import PairPlayer, PairValue
+from kismet_env.bots.pair_value import PairPlayer, PairValue, pairs_of
 from kismet_env.dice import CAN_KEEP, REROLL_PROBABILITY, ROLL_DICE
 from kismet_env.engine import ALL_BOXES
-from kismet_env.observation import decode_table, pair_layout
+from kismet_env.observation import pair_layout
 from kismet_env.policy_file import load_policy
 from kismet_env.rules import SUITE, Box, Rules, basic_bonus, score
 from kismet_env.tables import tables_of
@@ -45,11 +45,6 @@ class Opinionated(PairPlayer):
         return np.sin(seen @ np.arange(1.0, 1 + seen.shape[1]))
 
 
-def pairs_of(batch: Batch) -> Any:
-    cards = decode_table(batch.look().observations, batch.rules)
-    return np.concatenate([cards[:, 0, :3], cards[:, 1, :3], cards[:, :1, 3] - cards[:, 1:, 3]], axis=1)
-
-
 def test_pairs_after_a_turn_are_what_the_engine_makes_of_them() -> None:
     rules = Rules(second_kismet="rolled")  # second Kismets are no rarity then
     batch, chance, tables = Batch(3000, 2, rules=rules, start="uniform"), np.random.default_rng(0), tables_of(rules)[0]
@@ -57,11 +52,15 @@ def test_pairs_after_a_turn_are_what_the_engine_makes_of_them() -> None:
     batch.deal()
     batch.state.games["rolls_left"] = 0
     batch.state.games["roll"][::2] = np.flatnonzero(np.ptp(ROLL_DICE, axis=1) == 0)[chance.integers(0, 6, 1500)]
-    before, rolls, seats = pairs_of(batch), batch.state.games["roll"].copy(), batch.state.games["player"].copy()
+    before, rolls, seats = (
+        pairs_of(batch.look().observations, rules),
+        batch.state.games["roll"].copy(),
+        batch.state.games["player"].copy(),
+    )
     masks = batch.look().masks
     actions = (chance.random(masks.shape) * masks).argmax(1)
     batch.step(actions)
-    after, goes_on = pairs_of(batch), ~batch.over
+    after, goes_on = pairs_of(batch.look().observations, rules), ~batch.over
     again = batch.state.games["player"] == seats
     ours, following = np.empty_like(before), np.empty(len(before), int)
     for row, pair in enumerate(before):

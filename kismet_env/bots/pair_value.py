@@ -26,7 +26,7 @@ from kismet_env.card_pair import (
     write_unknown,
 )
 from kismet_env.dice import roll_indices
-from kismet_env.observation import decode, decode_table, pair_layout
+from kismet_env.observation import decode, decode_table, layout_of, pair_layout
 from kismet_env.policy_file import Policy
 from kismet_env.rules import Rules
 from kismet_env.tables import tables_of
@@ -45,6 +45,9 @@ class PairPlayer(ABC):
     Args:
         rules: those of the games.
         by_table: whether the exact endgame takes the place of his judgement.
+
+    Attributes:
+        tables: those of the rules, by which he works out what follows a turn.
     """
 
     def __init__(self, rules: Rules, *, by_table: bool = True) -> None:
@@ -53,11 +56,11 @@ class PairPlayer(ABC):
         self._begin()
 
     def _begin(self) -> None:
-        self._tables = tables_of(self._rules)
-        self._book = PlanBook(self._tables, self.write_worths, _PLANS)
+        self.tables = tables_of(self._rules)
+        self._book = PlanBook(self.tables, self.write_worths, _PLANS)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_tables", "_book")}
+        return {name: value for name, value in self.__dict__.items() if name not in ("tables", "_book")}
 
     def __setstate__(self, values: dict[str, Any]) -> None:
         self.__dict__.update(values)
@@ -70,27 +73,32 @@ class PairPlayer(ABC):
     def shares(self, pairs: Pairs) -> npt.NDArray[np.float64]:
         """Return the share of the win that he gives to those who are to move on `pairs` (N, 7), (N,)."""
         seen, priors = np.empty((len(pairs), pair_layout(self._rules).size), np.float32), np.empty(len(pairs))
-        observe_pairs(self._tables, judge_of(self._rules), pairs, seen, priors)
+        observe_pairs(self.tables, judge_of(self._rules), pairs, seen, priors)
         return corrected(priors, self.correct(seen))
 
     def write_worths(self, pairs: Pairs, worths: npt.NDArray[np.float64]) -> None:
         """Write what filling each box with each roll is worth on each of `pairs`, in SCALE; see turn.action_values."""
         judge, unknown = judge_of(self._rules), np.empty((len(pairs) * MOST_AFTER, 7), np.int64)
-        count = write_unknown(self._tables, judge, pairs, self._by_table, unknown)
-        write_pair_worths(self._tables, judge, pairs, self._by_table, self.shares(unknown[:count]), worths)
+        count = write_unknown(self.tables, judge, pairs, self._by_table, unknown)
+        write_pair_worths(self.tables, judge, pairs, self._by_table, self.shares(unknown[:count]), worths)
 
     def turns(self, pairs: Pairs) -> npt.NDArray[np.float64]:
         """Return what the best turn on each of `pairs` (N, 7) is worth in shares of the win, by his judgement, (N,)."""
-        return card_values(self._tables, pairs, self.write_worths) / SCALE
+        return card_values(self.tables, pairs, self.write_worths) / SCALE
 
     def act(self, observations: Observations, masks: Masks, u: Shares | None = None) -> Actions:
         """Return the best action for every row, the lowest number among equals."""
-        cards = decode_table(observations, self._rules)
-        if cards.shape[1] != 2:
+        if observations.shape[1] != layout_of(self._rules, 2).size:
             return self._elsewhere.act(observations, masks)
-        pairs = np.concatenate([cards[:, 0, :3], cards[:, 1, :3], cards[:, :1, 3] - cards[:, 1:, 3]], axis=1)
         decision = decode(observations)
+        pairs = pairs_of(observations, self._rules)
         return self._book.actions(pairs, roll_indices(decision.dice), decision.rolls_left)
+
+
+def pairs_of(observations: Observations, rules: Rules) -> Pairs:
+    """Return the pairs that observations of games of two show, (N, 7)."""
+    cards = decode_table(observations, rules)
+    return np.concatenate([cards[:, 0, :3], cards[:, 1, :3], cards[:, :1, 3] - cards[:, 1:, 3]], axis=1)
 
 
 class PairValue(PairPlayer):
