@@ -88,7 +88,7 @@ def main(config: Config) -> None:
     words, kinds = [], set()
     for number, (kind, each) in enumerate(chosen, 1):
         if kind not in kinds:
-            words.append(f"\n### {_KINDS[kind].capitalize()}\n\n| | |\n|---|---|\n")
+            words.append(f"\n### {_KINDS[kind][0].upper()}{_KINDS[kind][1:]}\n\n| | |\n|---|---|\n")
             kinds.add(kind)
         name = f"win_{number:02}.png"
         names = ["they", "they"]

@@ -22,7 +22,7 @@ def test_the_readme_shows_the_stored_report() -> None:
 
 def test_every_player_with_a_plain_name_is_in_it() -> None:
     assert [agent["agent"] for agent in STORED["agents"]] == list(leaderboard.PLAYED)
-    assert {*PLAYERS, *READY} - set(leaderboard.PLAYED) <= {"win_probability", "selfplay"}
+    assert {*PLAYERS, *READY} - set(leaderboard.PLAYED) == set(leaderboard.NEED_OPPONENTS)
     assert (STORED["games"], STORED["seed"]) == (leaderboard.GAMES, leaderboard.SEED)
 
 
