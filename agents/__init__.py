@@ -11,6 +11,7 @@ ALGORITHMS = {
     "ladder": "agents.ladder",
     "selfplay": "agents.selfplay",
     "masked_dqn": "agents.masked_dqn",
+    "rllib_ppo": "agents.rllib_ppo",
 }
 """Name on the command line -> module, imported when it is asked for."""
 

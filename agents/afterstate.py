@@ -31,7 +31,6 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from agents.run import Run, arithmetic
 from kismet_env.batch import Batch
 from kismet_env.bots.card_value import CardPlayer
-from kismet_env.command_line import Refusal
 from kismet_env.engine import ROLLS_PER_TURN
 from kismet_env.evaluation import SELECTION_DICE, TRAINING_DICE, game_keys
 from kismet_env.observation import CARD, Decision, card_layout, observe_cards
@@ -143,10 +142,7 @@ def train(config: Config, run: Run) -> None:
             row = learner.round()
             if not np.isfinite(row["error"] or 0.0):  # nothing of it may replace what is in the folder
                 run.plot({})
-                raise Refusal(
-                    f"the training has diverged after {learner.steps:,} steps; begin again with a lower "
-                    f"--learning-rate, or other options; {run.folder} keeps what was saved before"
-                )
+                raise run.diverged(learner.steps)
             is_last = run.share_done(learner.steps) >= 1
             run.record(row)
             if (score := row["selection_score"]) is not None and run.is_best(score):

@@ -31,7 +31,6 @@ from agents.run import Run, arithmetic, packed, unpacked
 from kismet_env import bots
 from kismet_env.batch import Batch, Step
 from kismet_env.bots.player import Actions, Masks, Observations, Shares, sample
-from kismet_env.command_line import Refusal
 from kismet_env.dice import hash_words
 from kismet_env.evaluation import SELECTION_DICE, TRAINING_DICE, YARDSTICK, game_keys
 from kismet_env.match import Match
@@ -209,10 +208,7 @@ def train(
 
             if _has_diverged(model):  # nothing of it may replace what is in the folder
                 run.plot(bot_scores(config), unit=_unit(config))
-                raise Refusal(
-                    f"the training has diverged after {model.num_timesteps:,} steps; begin again with a lower "
-                    f"--learning-rate, or other options; {run.folder} keeps what was saved before"
-                )
+                raise run.diverged(model.num_timesteps)
 
             is_last = run.share_done(model.num_timesteps) >= 1
             is_due = model.num_timesteps // rollout % config.selection_every == 0
@@ -271,11 +267,14 @@ def selection_batch(config: Config, games: int, *, actions: str = "keeps", obser
 
 def bot_scores(config: Config) -> dict[str, float]:
     """Return the mean scores of the bots to be beaten in the selection games."""
-    scores = {}
-    for name in ("greedy", "turn_greedy", "rule_based"):
-        bot, batch = bots.make(name, config.rules), selection_batch(config, config.selection_games)
-        scores[name] = _mean_score(config, batch, lambda seen, bot=bot: bot.act(seen.observations, seen.masks))
-    return scores
+    names = ("greedy", "turn_greedy", "rule_based")
+    return {name: player_score(bots.make(name, config.rules), config) for name in names}
+
+
+def player_score(player: bots.Player, config: Config) -> float:
+    """Return the mean score of `player` in the selection games."""
+    batch = selection_batch(config, config.selection_games)
+    return _mean_score(config, batch, lambda seen: player.act(seen.observations, seen.masks))
 
 
 def _answer(config: Config) -> str:

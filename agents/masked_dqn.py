@@ -31,7 +31,6 @@ from kismet_env.actions import actions_of
 from kismet_env.batch import Batch, Step
 from kismet_env.bots import MostProbable
 from kismet_env.bots.actor import Actor
-from kismet_env.command_line import Refusal
 from kismet_env.dice import ROLL_DICE, hash_words, roll_indices
 from kismet_env.evaluation import SELECTION_DICE, TRAINING_DICE, play
 from kismet_env.observation import Decision, layout_of
@@ -136,10 +135,7 @@ def train(config: Config, run: Run) -> None:
             row = learner.round()
             if not np.isfinite(row["loss"] or 0.0):  # nothing of it may replace what is in the folder
                 run.plot({})
-                raise Refusal(
-                    f"the training has diverged after {learner.steps:,} steps; begin again with a lower "
-                    f"--learning-rate, or other options; {run.folder} keeps what was saved before"
-                )
+                raise run.diverged(learner.steps)
             is_last = run.share_done(learner.steps) >= 1
             if is_last or learner.rounds % config.selection_every == 0:
                 row["selection_score"] = learner.selection_score()

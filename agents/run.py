@@ -13,6 +13,7 @@ A folder holds
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -25,8 +26,7 @@ import sys
 import time
 import typing
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -40,7 +40,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from torch import Tensor
 from torch.utils.tensorboard import SummaryWriter
 
-from kismet_env.command_line import check_writable, write_whole
+from kismet_env.command_line import Refusal, check_writable, write_whole
 from kismet_env.provenance import Provenance, package_versions
 from kismet_env.rules import Rules
 
@@ -61,12 +61,15 @@ class Config(Protocol):
 
 
 C = TypeVar("C", bound=Config)
+_MAY_CHANGE = ("steps", "minutes", "num_env_runners", "address")  # how long and where, in a run that goes on
 DEFAULT_MINUTES = 5.0
 """Length of a run whose options say nothing about it."""
 
 
 class Run:
-    """A run in `folder`; `begin` and `resume` make one. Use it as a context: Ctrl-C then only sets `interrupted`.
+    """A run in `folder`; `begin` and `resume` make one, and check what they can.
+
+    Use it as a context: nothing is written before it is entered, and inside Ctrl-C only sets `interrupted`.
 
     Attributes:
         minutes, processor_minutes: on the clock and of the processor so far, those of earlier sessions included.
@@ -79,6 +82,7 @@ class Run:
         self.provenance = config.provenance()
         self.state: Mapping[str, Any] | None = checkpoint["state"] if checkpoint else None
         self.interrupted = False
+        self._is_new = checkpoint is None
         self._steps: int = checkpoint["steps"] if checkpoint else 0
         self._minutes_before: float = checkpoint["minutes"] if checkpoint else 0.0
         self._processor_minutes_before: float = checkpoint["processor_minutes"] if checkpoint else 0.0
@@ -90,7 +94,7 @@ class Run:
 
     @classmethod
     def begin(cls, folder: Path, config: Config, *, overwrite: bool = False) -> Self:
-        """Make a new run in `folder`, which is made too.
+        """Return a new run in `folder`, which is made when the run is entered.
 
         Raises ValueError where it cannot be written or is not empty; `overwrite` replaces another run, nothing else.
         """
@@ -103,11 +107,7 @@ class Run:
                     f"{folder} already holds a run; go on with --resume {folder}, replace it with --overwrite, "
                     "or give another folder"
                 )
-            shutil.rmtree(folder)
-        run = cls(folder, config)
-        write_whole(folder / "config.json", run.provenance.to_json())
-        run._note_session()
-        return run
+        return cls(folder, config)
 
     @classmethod
     def resume(cls, folder: Path, config: Config) -> Self:
@@ -129,12 +129,19 @@ class Run:
                 f"{folder} is complete: {run._steps:,} steps, {run.minutes:.1f} minutes; "
                 "give a higher --steps or --minutes to go on"
             )
-        for half_written in folder.glob("*.part"):  # by a session that was killed
-            half_written.unlink()
-        write_whole(folder / "config.json", run.provenance.to_json())
-        run._forget_later_rows()
-        run._note_session()
         return run
+
+    def _write_down(self) -> None:
+        """Make the folder what it is at the start of a session."""
+        if self._is_new:
+            with contextlib.suppress(FileNotFoundError):
+                shutil.rmtree(self.folder)  # a run to be replaced, or nothing
+        else:
+            for half_written in self.folder.glob("*.part"):  # by a session that was killed
+                half_written.unlink()
+            self._forget_later_rows()
+        write_whole(self.folder / "config.json", self.provenance.to_json())
+        self._note_session()
 
     def _note_session(self) -> None:
         path = self.folder / "sessions.json"
@@ -166,6 +173,7 @@ class Run:
         write_whole(self._curve, "".join(",".join(row) + "\n" for row in [rows[0], *kept]))
 
     def __enter__(self) -> Self:
+        self._write_down()
         self._writer = SummaryWriter(str(self.folder / "tensorboard"), purge_step=self._steps + 1)
         console = Console(stderr=True)
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"))
@@ -264,6 +272,13 @@ class Run:
         """What has come out so far, in a line."""
         return f"{self._steps:,} steps in {self.minutes:.1f} minutes, best selection score {self._best:.4g}"
 
+    def diverged(self, steps: int) -> Refusal:
+        """Return what to raise where the training has diverged after `steps` steps."""
+        return Refusal(
+            f"the training has diverged after {steps:,} steps; begin again with a lower --learning-rate, or other "
+            f"options; {self.folder} keeps what was saved before"
+        )
+
     def plot(self, references: Mapping[str, float], *, unit: str = "points a game") -> None:
         """Draw the curve into curve.png, with the mean scores of others, in `unit`, by their names in `references`."""
         if not self._curve.exists():
@@ -313,13 +328,12 @@ def saved_config(folder: Path, config_type: type[C]) -> C:
 
 
 def resumed_config(saved: C, given: C) -> C:
-    """Return `saved` with the length that is `given`; ValueError for any other difference: a run keeps its options."""
-    wanted: Any = given
-    lasting: Any = replace(wanted, steps=saved.steps, minutes=saved.minutes)
-    theirs, ours = asdict(typing.cast(Any, saved)), asdict(lasting)
-    if changed := [name for name in ours if ours[name] != theirs[name]]:
+    """Return what is `given` where it differs from `saved` in how long or where alone; else ValueError."""
+    theirs, ours = asdict(typing.cast(Any, saved)), asdict(typing.cast(Any, given))
+    if changed := [name for name in ours if ours[name] != theirs[name] and name not in _MAY_CHANGE]:
+        free = " and ".join(f"--{name.replace('_', '-')}" for name in _MAY_CHANGE if name in ours)
         raise ValueError(
-            "a resumed run keeps its options, only --steps and --minutes may change; changed: "
+            f"a resumed run keeps its options, only {free} may change; changed: "
             + ", ".join(f"{name}={ours[name]!r} (was {theirs[name]!r})" for name in changed)
         )
     return given
@@ -333,7 +347,7 @@ def free_folder(algorithm: str, runs: Path = Path("runs")) -> Path:
     return folder
 
 
-@contextmanager
+@contextlib.contextmanager
 def arithmetic(threads: int | None) -> Iterator[None]:
     """Set up torch's arithmetic for the block."""
     before = torch.get_num_threads(), torch.get_float32_matmul_precision()

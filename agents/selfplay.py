@@ -35,7 +35,6 @@ from kismet_env.batch import Batch
 from kismet_env.bots import make
 from kismet_env.bots.pair_value import PairPlayer
 from kismet_env.card_pair import CERTAIN, LEAD, OTHER, SCALE, Pairs, observe_pairs, pair_after
-from kismet_env.command_line import Refusal
 from kismet_env.contest import play_contest
 from kismet_env.dice import KEEP_AND_ONE, NUM_DICE, NUM_FACES, NUM_REROLL_KEEPS, NUM_ROLLS, ROLL_PROBABILITY
 from kismet_env.engine import ALL_BOXES, ROLLS_PER_TURN
@@ -142,10 +141,7 @@ def train(config: Config, run: Run) -> None:
             row = learner.round()
             if not np.isfinite(row["error"] or 0.0):  # nothing of it may replace what is in the folder
                 run.plot({}, unit=_UNIT)
-                raise Refusal(
-                    f"the training has diverged after {learner.steps:,} steps; begin again with a lower "
-                    f"--learning-rate, or other options; {run.folder} keeps what was saved before"
-                )
+                raise run.diverged(learner.steps)
             is_last = run.share_done(learner.steps) >= 1
             run.record(row)
             if (score := row["selection_score"]) is not None and run.is_best(score):

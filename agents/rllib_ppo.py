@@ -1,0 +1,275 @@
+"""The recipe of maskable_ppo in Ray RLlib: env runners play, in processes of their own and on any number of machines.
+
+An update is: every env runner plays its share of the games for a while, all at the same time; the learner, in the
+process of train.py, learns from all their steps; the env runners get the new weights. An env runner that dies is
+replaced. So the playing is what more machines make faster; docs/cluster.md says by how much.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import socket
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import ray
+import torch
+from ray.rllib.algorithms.algorithm import Algorithm
+from ray.rllib.algorithms.ppo import PPOConfig
+from ray.rllib.core import DEFAULT_MODULE_ID
+from ray.rllib.core.rl_module import RLModuleSpec
+from ray.rllib.utils.schedules.scheduler import Scheduler
+from torch import nn
+
+from agents import maskable_ppo
+from agents.run import Run, arithmetic
+from kismet_env.bots.actor import Actor
+from kismet_env.bots.network_player import MostProbable
+from kismet_env.command_line import Refusal
+from kismet_env.policy_file import Network, Policy, save_policy
+from kismet_env.provenance import Provenance
+from kismet_env.rllib import MaskedBatch, MaskedPPO
+
+_HOST_AND_PORT = re.compile(r"(?P<host>[^:/]+):(?P<port>\d{1,5})")
+_SECONDS_TO_ANSWER = 5.0
+
+
+@dataclass(frozen=True)
+class Config(maskable_ppo.Config):
+    """Train a policy network on solitaire Kismet by PPO with masked actions, in Ray RLlib."""
+
+    num_env_runners: int = 2
+    """Processes that play, each with its share of the games and one CPU; 0: the learner plays itself."""
+    address: str = "local"
+    """Where they are: local, a Ray of this run alone | auto, the cluster that this machine is part of | HOST:PORT, the
+    head of such a cluster."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.num_env_runners <= self.num_envs:
+            raise ValueError(
+                f"num_env_runners={self.num_env_runners} is not from 0 to num_envs={self.num_envs}, a game each"
+            )
+        if self.address not in ("local", "auto") and not _HOST_AND_PORT.fullmatch(self.address):
+            raise ValueError(f"address={self.address!r} is not one of local, auto, HOST:PORT")
+        if self.observation == "dict":
+            raise ValueError("observation='dict' needs more than layers of numbers; give features or raw")
+
+    def provenance(self) -> Provenance:
+        """Return where the policies of these options come from."""
+        return replace(super().provenance(), algorithm="rllib_ppo", config=asdict(self))
+
+
+def train(config: Config, run: Run) -> None:
+    """Train until the run is over or interrupted; the policies and all that is told are in the folder of `run`."""
+    with arithmetic(config.threads), cluster(config), run, contextlib.closing(Learner(config, run.state)) as learner:
+        if run.state is None:
+            run.save_checkpoint(learner.state())
+        is_last = False
+        while not (is_last or run.interrupted):
+            row = learner.update(max(0.0, 1 - run.share_done(learner.steps)))
+            if learner.has_diverged():
+                run.plot(maskable_ppo.bot_scores(config))
+                raise run.diverged(learner.steps)
+            is_last = run.share_done(learner.steps) >= 1
+            if is_last or learner.updates % config.selection_every == 0:
+                row["selection_score"] = learner.selection_score()
+            run.record(row)
+            if row["selection_score"] is not None and run.is_best(row["selection_score"]):
+                save_policy(run.folder / "best.safetensors", learner.portable())
+            if not is_last and (run.interrupted or run.minutes_unsaved >= config.checkpoint_minutes):
+                run.save_checkpoint(learner.state())
+        save_policy(run.folder / "policy.safetensors", learner.portable())
+        run.plot(maskable_ppo.bot_scores(config))
+        if is_last:  # only now: a run that is killed earlier has something left to do
+            run.save_checkpoint(learner.state())
+            run.interrupted = False
+
+
+@contextlib.contextmanager
+def cluster(config: Config) -> Iterator[None]:
+    """Be connected to Ray as `config` says; Refusal where it cannot be reached or has too few CPUs."""
+    logging.getLogger("ray.rllib").setLevel(logging.ERROR)  # what either says is about itself
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what it cannot do it raises too
+    here = {"num_cpus": max(1, config.num_env_runners), "include_dashboard": False} if config.address == "local" else {}
+    if match := _HOST_AND_PORT.fullmatch(config.address):
+        _check_answers(match["host"], int(match["port"]))
+    try:
+        ray.init(address=config.address, logging_level=logging.ERROR, log_to_driver=False, **here)
+    except (OSError, RuntimeError, SystemExit) as error:  # the latter: an answer that is not Ray's
+        raise Refusal(
+            f"no Ray cluster at address={config.address!r}: {' '.join(str(error).split())}; "
+            "start one with ray start --head, or leave out --address"
+        ) from None
+    try:
+        if (cpus := int(ray.cluster_resources().get("CPU", 0))) < config.num_env_runners:
+            raise Refusal(f"num_env_runners={config.num_env_runners} need a CPU each, the cluster has {cpus}")
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _check_answers(host: str, port: int) -> None:
+    """Raise Refusal unless something listens there: Ray itself would try for two minutes."""
+    try:
+        socket.create_connection((host, port), _SECONDS_TO_ANSWER).close()
+    except (OSError, OverflowError) as error:
+        raise Refusal(
+            f"no Ray cluster answers at {host}:{port} ({error}); give the address that ray start --head has printed"
+        ) from None
+
+
+class Learner:
+    """RLlib's algorithm, and how far it is.
+
+    Args:
+        config: the options.
+        state: what `state` returned, to go on from there; games begin anew. None: a new one.
+    """
+
+    def __init__(self, config: Config, state: Mapping[str, Any] | None = None) -> None:
+        self.config = config
+        self.steps: int = state["steps"] if state else 0
+        self.updates: int = state["updates"] if state else 0
+        seed = int(np.random.SeedSequence((config.seed, self.steps)).generate_state(1)[0] >> 1)  # RLlib counts it up
+        self._algorithm = _algorithm(config, seed)
+        if state:
+            self._each(_restore, state=state)
+            self._algorithm.env_runner_group.sync_weights(
+                from_worker_or_learner_group=self._algorithm.learner_group, inference_only=True
+            )
+
+    def close(self) -> None:
+        """End the env runners."""
+        self._algorithm.stop()
+
+    def _each(self, call: Any, **values: Any) -> Any:
+        """Return what `call` does to the learner."""
+        (result,) = self._algorithm.learner_group.foreach_learner(call, **values)
+        return result.get()
+
+    def update(self, share_left: float) -> dict[str, Any]:
+        """Play, learn, and return what there is to say of it; learning rate and entropy bonus are so much of theirs."""
+        learning_rate, entropy_bonus = self.config.learning_rate * share_left, self.config.entropy_bonus * share_left
+        self._each(_set_rates, learning_rate=learning_rate, entropy_bonus=entropy_bonus)
+        result = self._algorithm.train()
+        played, learned = result["env_runners"], result["learners"][DEFAULT_MODULE_ID]
+        self.steps += int(played["num_env_steps_sampled"])
+        self.updates += 1
+        env_runners = self._algorithm.env_runner_group
+        return {
+            "steps": self.steps,
+            "mean_return": self.config.points_per_reward * played["episode_return_mean"],
+            "selection_score": None,
+            "games": int(played["num_episodes"]),
+            "mean_length": played["episode_len_mean"],
+            "entropy": learned["entropy"],
+            "policy_loss": learned["policy_loss"],
+            "value_loss": learned["vf_loss"],
+            "explained_variance": learned["vf_explained_var"],
+            "learning_rate": learning_rate,
+            "entropy_bonus": entropy_bonus,
+            "env_runners": env_runners.num_healthy_remote_workers(),
+            "replaced_env_runners": env_runners.num_remote_worker_restarts(),
+        }
+
+    def has_diverged(self) -> bool:
+        """Return whether there are weights far from those of any network that plays."""
+        return not all((weights.abs() <= 1e6).all() for weights in self.state()["module"].values())
+
+    def portable(self) -> Policy:
+        """Return what the policy network has learned, to be played without torch."""
+        return Policy("actor", Network(self._each(_layers), "silu"), self.config.provenance())
+
+    def selection_score(self) -> float:
+        """Return the mean score, in points, of the most probable actions in the selection games."""
+        return maskable_ppo.player_score(MostProbable(Actor(self.portable())), self.config)
+
+    def state(self) -> dict[str, Any]:
+        """Return all that has been learned, and how far the run is."""
+        return {"steps": self.steps, "updates": self.updates, **self._each(_state)}
+
+
+def _algorithm(config: Config, seed: int) -> Algorithm:
+    """Return RLlib's PPO for these options."""
+    steps = config.num_envs * config.rollout_steps
+    options = {name: getattr(config, name) for name in ("actions", "observation", "start", "points_per_reward")}
+    algorithm = (
+        PPOConfig()
+        .environment(MaskedBatch, env_config={"rules": config.rules, **options})
+        .env_runners(
+            num_env_runners=config.num_env_runners,
+            num_envs_per_env_runner=-(-config.num_envs // max(1, config.num_env_runners)),
+            gym_env_vectorize_mode=gym.VectorizeMode.VECTOR_ENTRY_POINT,
+        )
+        .fault_tolerance(restart_failed_env_runners=True)
+        .learners(num_learners=0)
+        .training(
+            train_batch_size_per_learner=steps,
+            minibatch_size=min(steps, config.batch_size),
+            num_epochs=config.epochs,
+            lr=config.learning_rate,
+            entropy_coeff=config.entropy_bonus,
+            gamma=config.discount,
+            lambda_=config.gae_lambda,
+            clip_param=config.clip_range,
+            use_kl_loss=False,
+            vf_loss_coeff=config.value_weight,
+            vf_clip_param=float("inf"),
+            grad_clip=config.max_gradient_norm,
+            grad_clip_by="global_norm",
+        )
+        .rl_module(
+            rl_module_spec=RLModuleSpec(
+                module_class=MaskedPPO,
+                model_config={
+                    "fcnet_hiddens": list(config.hidden_sizes),
+                    "fcnet_activation": "silu",
+                    "head_fcnet_hiddens": [],
+                    "vf_share_layers": False,
+                },
+            )
+        )
+        .debugging(seed=seed, log_level="ERROR")
+        .build_algo()
+    )
+    with contextlib.suppress(OSError):
+        Path(algorithm.logdir).rmdir()  # an empty one in the user's home
+    return algorithm
+
+
+def _set_rates(learner: Any, *, learning_rate: float, entropy_bonus: float) -> None:
+    for group in learner.get_optimizer(DEFAULT_MODULE_ID).param_groups:
+        group["lr"] = learning_rate
+    schedules = learner.entropy_coeff_schedulers_per_module
+    schedules[DEFAULT_MODULE_ID] = Scheduler(fixed_value_or_schedule=entropy_bonus)
+
+
+def _layers(learner: Any) -> list[tuple[Any, Any]]:
+    """Return weight and bias of each layer of the policy network."""
+    module = learner.module[DEFAULT_MODULE_ID]
+    parts = (*module.encoder.actor_encoder.modules(), *module.pi.modules())
+    return [
+        (part.weight.numpy(force=True), part.bias.numpy(force=True)) for part in parts if isinstance(part, nn.Linear)
+    ]
+
+
+def _state(learner: Any) -> dict[str, Any]:
+    return {
+        "module": learner.module[DEFAULT_MODULE_ID].state_dict(),
+        "optimizer": learner.get_optimizer(DEFAULT_MODULE_ID).state_dict(),
+        "torch_random": torch.get_rng_state(),
+    }
+
+
+def _restore(learner: Any, *, state: Mapping[str, Any]) -> None:
+    learner.module[DEFAULT_MODULE_ID].load_state_dict(state["module"])
+    learner.get_optimizer(DEFAULT_MODULE_ID).load_state_dict(state["optimizer"])
+    torch.set_rng_state(state["torch_random"])
