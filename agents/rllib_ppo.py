@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import re
 import socket
 from collections.abc import Iterator, Mapping
@@ -39,6 +38,7 @@ from kismet_env.rllib import MaskedBatch, MaskedPPO
 
 _HOST_AND_PORT = re.compile(r"(?P<host>[^:/]+):(?P<port>\d{1,5})")
 _SECONDS_TO_ANSWER = 5.0
+_MOST_TRIES = 20  # to get steps from env runners; where all are lost, each waits half a minute for new ones
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,11 @@ def train(config: Config, run: Run) -> None:
             run.save_checkpoint(learner.state())
         is_last = False
         while not (is_last or run.interrupted):
-            row = learner.update(max(0.0, 1 - run.share_done(learner.steps)))
+            try:
+                row = learner.update(max(0.0, 1 - run.share_done(learner.steps)))
+            except ValueError:  # what torch says of a distribution that is none
+                if not learner.has_diverged():
+                    raise
             if learner.has_diverged():
                 run.plot(maskable_ppo.bot_scores(config))
                 raise run.diverged(learner.steps)
@@ -96,17 +100,16 @@ def train(config: Config, run: Run) -> None:
 @contextlib.contextmanager
 def cluster(config: Config) -> Iterator[None]:
     """Be connected to Ray as `config` says; Refusal where it cannot be reached or has too few CPUs."""
-    logging.getLogger("ray.rllib").setLevel(logging.ERROR)  # what either says is about itself
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what it cannot do it raises too
+    logging.getLogger("ray.rllib").setLevel(logging.ERROR)  # what it says is about itself
     here = {"num_cpus": max(1, config.num_env_runners), "include_dashboard": False} if config.address == "local" else {}
     if match := _HOST_AND_PORT.fullmatch(config.address):
         _check_answers(match["host"], int(match["port"]))
     try:
         ray.init(address=config.address, logging_level=logging.ERROR, log_to_driver=False, **here)
-    except (OSError, RuntimeError, SystemExit) as error:  # the latter: an answer that is not Ray's
+    except (OSError, RuntimeError, SystemExit) as error:  # the last: what answers is not Ray
+        reason = " ".join(str(error).split()).split(". ")[0]
         raise Refusal(
-            f"no Ray cluster at address={config.address!r}: {' '.join(str(error).split())}; "
-            "start one with ray start --head, or leave out --address"
+            f"address={config.address!r}: {reason}; start a cluster with ray start --head, or leave out --address"
         ) from None
     try:
         if (cpus := int(ray.cluster_resources().get("CPU", 0))) < config.num_env_runners:
@@ -136,7 +139,8 @@ class Learner:
 
     def __init__(self, config: Config, state: Mapping[str, Any] | None = None) -> None:
         self.config = config
-        self.steps: int = state["steps"] if state else 0
+        self._steps_before: int = state["steps"] if state else 0
+        self.steps = self._steps_before
         self.updates: int = state["updates"] if state else 0
         seed = int(np.random.SeedSequence((config.seed, self.steps)).generate_state(1)[0] >> 1)  # RLlib counts it up
         self._algorithm = _algorithm(config, seed)
@@ -159,17 +163,17 @@ class Learner:
         """Play, learn, and return what there is to say of it; learning rate and entropy bonus are so much of theirs."""
         learning_rate, entropy_bonus = self.config.learning_rate * share_left, self.config.entropy_bonus * share_left
         self._each(_set_rates, learning_rate=learning_rate, entropy_bonus=entropy_bonus)
-        result = self._algorithm.train()
+        result = self._train()
         played, learned = result["env_runners"], result["learners"][DEFAULT_MODULE_ID]
-        self.steps += int(played["num_env_steps_sampled"])
         self.updates += 1
         env_runners = self._algorithm.env_runner_group
+        mean_return = played.get("episode_return_mean")  # None before the first game has ended
         return {
             "steps": self.steps,
-            "mean_return": self.config.points_per_reward * played["episode_return_mean"],
+            "mean_return": None if mean_return is None else self.config.points_per_reward * mean_return,
             "selection_score": None,
             "games": int(played["num_episodes"]),
-            "mean_length": played["episode_len_mean"],
+            "mean_length": played.get("episode_len_mean"),
             "entropy": learned["entropy"],
             "policy_loss": learned["policy_loss"],
             "value_loss": learned["vf_loss"],
@@ -179,6 +183,16 @@ class Learner:
             "env_runners": env_runners.num_healthy_remote_workers(),
             "replaced_env_runners": env_runners.num_remote_worker_restarts(),
         }
+
+    def _train(self) -> dict[str, Any]:
+        """Return what RLlib says of an update; where all env runners were lost it first has to replace them."""
+        for _ in range(_MOST_TRIES):
+            result: dict[str, Any] = self._algorithm.train()
+            steps = self._steps_before + int(result["env_runners"].get("num_env_steps_sampled_lifetime", 0))
+            if steps > self.steps:
+                self.steps = steps
+                return result
+        raise Refusal(f"no env runner has answered in {_MOST_TRIES} tries; look after the cluster, then --resume")
 
     def has_diverged(self) -> bool:
         """Return whether there are weights far from those of any network that plays."""
@@ -237,6 +251,7 @@ def _algorithm(config: Config, seed: int) -> Algorithm:
                 },
             )
         )
+        .reporting(metrics_num_episodes_for_smoothing=config.num_envs)
         .debugging(seed=seed, log_level="ERROR")
         .build_algo()
     )
