@@ -63,7 +63,8 @@ def _learner(name: str) -> ModuleType:
     try:
         return importlib.import_module(ALGORITHMS[name])
     except ModuleNotFoundError as missing:
-        raise ValueError(f"{name} needs {missing.name}; install it with pip install -e '.[train]'") from None
+        extras = "train,rllib" if missing.name == "ray" else "train"
+        raise ValueError(f"{name} needs {missing.name}; install it with pip install -e '.[{extras}]'") from None
 
 
 def _options(config: type[Any], default: Any = None) -> type[Any]:

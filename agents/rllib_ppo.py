@@ -14,7 +14,7 @@ import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
@@ -45,6 +45,12 @@ _MOST_TRIES = 20  # to get steps from env runners; where all are lost, each wait
 class Config(maskable_ppo.Config):
     """Train a policy network on solitaire Kismet by PPO with masked actions, in Ray RLlib."""
 
+    observation: Literal["features", "raw"] = "features"
+    """Form of the observations."""
+    reward: Literal["points", "final"] = "points"
+    """What for: points, paid with the box they are entered in; or the same, all at the end of the game (final)."""
+    illegal_action: Literal["masked"] = "masked"
+    """What keeps the policy from illegal actions."""
     num_env_runners: int = 2
     """Processes that play, each with its share of the games and one CPU; 0: the learner plays itself."""
     address: str = "local"
@@ -52,6 +58,9 @@ class Config(maskable_ppo.Config):
     head of such a cluster."""
 
     def __post_init__(self) -> None:
+        for name in ("opponents", "initial_policy"):
+            if value := getattr(self, name):
+                raise ValueError(f"{name}={value!r}: rllib_ppo plays solitaire, from random weights; leave it out")
         super().__post_init__()
         if not 0 <= self.num_env_runners <= self.num_envs:
             raise ValueError(
@@ -59,8 +68,6 @@ class Config(maskable_ppo.Config):
             )
         if self.address not in ("local", "auto") and not _HOST_AND_PORT.fullmatch(self.address):
             raise ValueError(f"address={self.address!r} is not one of local, auto, HOST:PORT")
-        if self.observation == "dict":
-            raise ValueError("observation='dict' needs more than layers of numbers; give features or raw")
 
     def provenance(self) -> Provenance:
         """Return where the policies of these options come from."""
@@ -214,7 +221,9 @@ class Learner:
 def _algorithm(config: Config, seed: int) -> Algorithm:
     """Return RLlib's PPO for these options."""
     steps = config.num_envs * config.rollout_steps
-    options = {name: getattr(config, name) for name in ("actions", "observation", "start", "points_per_reward")}
+    options = {
+        name: getattr(config, name) for name in ("actions", "observation", "reward", "start", "points_per_reward")
+    }
     algorithm = (
         PPOConfig()
         .environment(MaskedBatch, env_config={"rules": config.rules, **options})

@@ -50,6 +50,18 @@ ROOT = Path(__file__).parent.parent
             marks=pytest.mark.slow,
         ),
         pytest.param(
+            "rllib_two_players.py shared 1",
+            ("ray", "pettingzoo"),
+            r"^player_0 wins \d+% of 20 games against random play$",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "rllib_two_players.py separate 1",
+            ("ray", "pettingzoo"),
+            r"^player_0 wins \d+% of 20 games against random play$",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
             "tianshou_dqn.py 400",
             ("tianshou", "pettingzoo"),
             r"^one player: mean \d+\.\d points in 20 games\n(.*\n)*two players: player_0 wins \d+% of 20 games",

@@ -35,7 +35,7 @@ LAYERS = """
     sb3 wrappers asked
     kismet_env
     evaluation
-    contest
+    contest rllib
     ratings
     analysis advice
     plots command_line terminal report screen value_suite dataset leaderboard

@@ -613,7 +613,20 @@ def test_the_recipe_learns(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_every_algorithm_has_its_options_and_its_training(name: str) -> None:
+    if name == "rllib_ppo":
+        pytest.importorskip("ray")
     learner = importlib.import_module(ALGORITHMS[name])
     assert is_dataclass(learner.Config)
     assert callable(learner.train)
     assert learner.Config.__doc__
+
+
+def test_a_missing_library_is_named_with_what_installs_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delitem(sys.modules, "agents.rllib_ppo", raising=False)
+    monkeypatch.setitem(sys.modules, "ray", None)
+    assert train.main(["rllib_ppo"]) == 2
+    assert capsys.readouterr().err == (
+        "train.py: rllib_ppo needs ray; install it with pip install -e '.[train,rllib]'\n"
+    )
