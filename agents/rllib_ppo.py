@@ -137,7 +137,7 @@ def _check_answers(host: str, port: int) -> None:
 
 
 class Learner:
-    """RLlib's algorithm, and how far it is.
+    """RLlib's `algorithm`, and how far it is, in `steps` and `updates`.
 
     Args:
         config: the options.
@@ -150,20 +150,20 @@ class Learner:
         self.steps = self._steps_before
         self.updates: int = state["updates"] if state else 0
         seed = int(np.random.SeedSequence((config.seed, self.steps)).generate_state(1)[0] >> 1)  # RLlib counts it up
-        self._algorithm = _algorithm(config, seed)
+        self.algorithm = _built(config, seed)
         if state:
             self._each(_restore, state=state)
-            self._algorithm.env_runner_group.sync_weights(
-                from_worker_or_learner_group=self._algorithm.learner_group, inference_only=True
+            self.algorithm.env_runner_group.sync_weights(
+                from_worker_or_learner_group=self.algorithm.learner_group, inference_only=True
             )
 
     def close(self) -> None:
         """End the env runners."""
-        self._algorithm.stop()
+        self.algorithm.stop()
 
     def _each(self, call: Any, **values: Any) -> Any:
         """Return what `call` does to the learner."""
-        (result,) = self._algorithm.learner_group.foreach_learner(call, **values)
+        (result,) = self.algorithm.learner_group.foreach_learner(call, **values)
         return result.get()
 
     def update(self, share_left: float) -> dict[str, Any]:
@@ -173,7 +173,7 @@ class Learner:
         result = self._train()
         played, learned = result["env_runners"], result["learners"][DEFAULT_MODULE_ID]
         self.updates += 1
-        env_runners = self._algorithm.env_runner_group
+        env_runners = self.algorithm.env_runner_group
         mean_return = played.get("episode_return_mean")  # None before the first game has ended
         return {
             "steps": self.steps,
@@ -194,7 +194,7 @@ class Learner:
     def _train(self) -> dict[str, Any]:
         """Return what RLlib says of an update; where all env runners were lost it first has to replace them."""
         for _ in range(_MOST_TRIES):
-            result: dict[str, Any] = self._algorithm.train()
+            result: dict[str, Any] = self.algorithm.train()
             steps = self._steps_before + int(result["env_runners"].get("num_env_steps_sampled_lifetime", 0))
             if steps > self.steps:
                 self.steps = steps
@@ -218,7 +218,7 @@ class Learner:
         return {"steps": self.steps, "updates": self.updates, **self._each(_state)}
 
 
-def _algorithm(config: Config, seed: int) -> Algorithm:
+def _built(config: Config, seed: int) -> Algorithm:
     """Return RLlib's PPO for these options."""
     steps = config.num_envs * config.rollout_steps
     options = {

@@ -40,6 +40,7 @@ SMALL = [
 ]
 ROLLOUT = 256
 PATIENCE = 600  # seconds
+ENVIRONMENT = os.environ | {"RAY_AUTH_MODE": "disabled"}  # else a head asks for a token where a user has one
 
 
 def command(*options: object) -> list[str]:
@@ -47,7 +48,9 @@ def command(*options: object) -> list[str]:
 
 
 def trained(*options: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command(*options), cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
+    return subprocess.run(
+        command(*options), cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE
+    )
 
 
 def curve_of(folder: Path) -> list[dict[str, str]]:
@@ -214,7 +217,7 @@ def nodes() -> Iterator[Nodes]:
         ):
             node = subprocess.Popen(
                 [*start, "--node-ip-address", "127.0.0.1", *kind],
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+                env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
             )  # fmt: skip
             started.append(node)
             assert node.stdout
@@ -238,6 +241,7 @@ def test_a_lost_env_runner_is_replaced_and_a_killed_run_goes_on(nodes: Nodes, tm
     run = subprocess.Popen(
         command(*SMALL, "--steps", 10**7, "--checkpoint-minutes", 0, "--num-env-runners", 2, *there, "--run", folder),
         cwd=ROOT,
+        env=ENVIRONMENT,
     )
     try:
         wait_for(lambda: len(curve_of(folder)) >= 2, run)
