@@ -37,7 +37,8 @@ from kismet_env.provenance import Provenance
 from kismet_env.rllib import MaskedBatch, MaskedPPO
 
 _HOST_AND_PORT = re.compile(r"(?P<host>[^:/]+):(?P<port>\d{1,5})")
-_SECONDS_TO_ANSWER = 5.0
+_SECONDS_TO_ANSWER = 5.0  # of a cluster
+_SECONDS_TO_PLAY = 600.0  # of an env runner, that has to compile first
 _MOST_TRIES = 20  # to get steps from env runners; where all are lost, each waits half a minute for new ones
 
 
@@ -195,7 +196,7 @@ class Learner:
         """Return what RLlib says of an update; where all env runners were lost it first has to replace them."""
         for _ in range(_MOST_TRIES):
             result: dict[str, Any] = self.algorithm.train()
-            steps = self._steps_before + int(result["env_runners"].get("num_env_steps_sampled_lifetime", 0))
+            steps = self._steps_before + int(result.get("env_runners", {}).get("num_env_steps_sampled_lifetime", 0))
             if steps > self.steps:
                 self.steps = steps
                 return result
@@ -231,6 +232,7 @@ def _built(config: Config, seed: int) -> Algorithm:
             num_env_runners=config.num_env_runners,
             num_envs_per_env_runner=-(-config.num_envs // max(1, config.num_env_runners)),
             gym_env_vectorize_mode=gym.VectorizeMode.VECTOR_ENTRY_POINT,
+            sample_timeout_s=_SECONDS_TO_PLAY,
         )
         .fault_tolerance(restart_failed_env_runners=True)
         .learners(num_learners=0)
