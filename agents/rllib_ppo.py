@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import re
 import socket
 from collections.abc import Iterator, Mapping
@@ -110,7 +111,8 @@ def cluster(config: Config) -> Iterator[None]:
     """Be connected to Ray as `config` says; Refusal where it cannot be reached or has too few CPUs."""
     logging.getLogger("ray.rllib").setLevel(logging.ERROR)  # what it says is about itself
     here = {"num_cpus": max(1, config.num_env_runners), "include_dashboard": False} if config.address == "local" else {}
-    if match := _HOST_AND_PORT.fullmatch(config.address):
+    address = os.environ.get("RAY_ADDRESS", "") if config.address == "auto" else config.address  # as Ray takes it
+    if match := _HOST_AND_PORT.fullmatch(address):
         _check_answers(match["host"], int(match["port"]))
     try:
         ray.init(address=config.address, logging_level=logging.ERROR, log_to_driver=False, **here)

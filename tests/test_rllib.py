@@ -132,7 +132,7 @@ def test_points_are_scaled_and_what_is_illegal_is_an_error() -> None:
         ("--num-env-runners -1", "num_env_runners=-1 is not from 0 to"),
         ("--address nonsense", "address='nonsense' is not one of local, auto, HOST:PORT"),
         ("--address 127.0.0.1:{port}", "no Ray cluster answers at 127.0.0.1:{port}"),
-        ("--address auto", "start a cluster with ray start --head"),
+        ("--address auto", "no Ray cluster answers at 127.0.0.1:{port}"),
         ("--observation dict", "invalid choice 'dict'"),
         ("--opponents greedy", "opponents=('greedy',): rllib_ppo plays solitaire"),
     ],
@@ -140,8 +140,8 @@ def test_points_are_scaled_and_what_is_illegal_is_an_error() -> None:
 def test_bad_input_is_one_line_and_writes_nothing(
     options: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
     port = free_port()
+    monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{port}")
     assert train.main(["rllib_ppo", *options.format(port=port).split(), "--run", str(tmp_path / "run")]) == 2
     printed = capsys.readouterr()
     assert message.format(port=port) in printed.err
