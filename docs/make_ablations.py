@@ -2,10 +2,12 @@
 
 RUNS is a folder of runs of train.py under the standard rules, named base_0, base_1, ... and ARM_0, ARM_1, ... after
 their seeds; those of the seeds that every arm has come to an end with are taken. Every arm has a panel of its own,
-beside the base: the mean selection score and, as a band, the lowest and the highest seed. The table that is printed
-says how many points the policies at the ends of the runs make in games on other dice, masked, without luck, seed by
-seed and in the mean with Student's 95 % interval over the seeds; the last selection scores, which are of unmasked
-games where there were no masks in training; and the illegal actions a game in the last rollout.
+beside the base: the mean selection score and, as a band, the lowest and the highest seed.
+
+The table that is printed is about the policies at the ends of the runs: what they score in games on other dice, masked,
+without luck, by seed and in the mean, with Student's 95 % interval over the seeds; what they lose against the optimum;
+the last selection scores, of unmasked games where there were no masks in training; and the illegal actions a game in
+the last rollout.
 """
 
 import csv
@@ -23,7 +25,7 @@ from kismet_env.evaluation import Regrets, mean_interval, play
 from kismet_env.plots import paper, png
 from kismet_env.solver import solve
 
-GAMES, SEED = 2000, 0
+GAMES, SEED = 10_000, 0
 _BASE = "base"
 
 
@@ -41,11 +43,14 @@ def main(arguments: list[str]) -> None:
     folders = {name: [Path(folder) / f"{name}_{seed}" for seed in shared] for name in names}
     write_whole(Path(file), png(_panels({name: _curves(paths) for name, paths in folders.items()})))
     optimum = solve(progress=True).expected_score
-    print("| arm | without luck, by seed | mean | last selection score | illegal a game |\n|---|---|---|---|---|")
+    columns = "arm", "without luck, by seed", "mean", "regret: keeps", "boxes", "last selection score", "illegal a game"
+    print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
     with progress_bar() as bar:
         for name, paths in folders.items():
             task = bar.add_task(name, total=GAMES * len(paths))
-            scores = np.array([optimum - _regret(path, partial(bar.advance, task)) for path in paths])
+            regrets = np.array([_regrets(path, partial(bar.advance, task)) for path in paths])
+            scores = optimum - regrets.sum(1)
+            keeps, boxes = regrets.mean(0)
             interval = mean_interval(scores)
             reach = f" ± {(interval[1] - interval[0]) / 2:.1f}" if interval else ""
             last = [_rows(path)[-2:] for path in paths]
@@ -53,15 +58,17 @@ def main(arguments: list[str]) -> None:
             alone = [float(rows[-1]["selection_score"]) for rows in last]
             by_seed = ", ".join(f"{score:.1f}" for score in scores)
             print(
-                f"| {name} | {by_seed} | {scores.mean():.1f}{reach} | {np.mean(alone):.1f} | {np.mean(illegal):.2g} |"
+                f"| {name} | {by_seed} | {scores.mean():.1f}{reach} | {keeps:.1f} | {boxes:.1f} "
+                f"| {np.mean(alone):.1f} | {np.mean(illegal):.1f} |"
             )
 
 
-def _regret(run: Path, report: partial[None]) -> float:
-    """Return the points a game that the policy at the end of a run loses against the optimum."""
+def _regrets(run: Path, report: partial[None]) -> tuple[float, float]:
+    """Return the points a game that the policy at the end of a run loses by its keeps, and by the boxes it fills."""
     player = make(f"policy:{run / 'policy.safetensors'}")
     games = play(player, GAMES, seed=SEED, watcher=partial(Regrets, solve()), report=report)
-    return float(games.measures["regret_by_turn"].sum(1).mean())
+    lost, by_boxes = (games.measures[name].sum(1).mean() for name in ("regret_by_turn", "regret_by_box"))
+    return float(lost - by_boxes), float(by_boxes)
 
 
 def _rows(run: Path) -> list[dict[str, str]]:
