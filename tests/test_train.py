@@ -316,7 +316,7 @@ VERSUS = [*SMALL, "--opponents", "self", "turn_greedy", "--reward", "win"]
 
 
 def test_a_run_against_itself_and_others_resumes_as_if_nothing_had_been_and_travels(
-    tmp_path: Path, at_update: Callable[[int, Callable[[], None]], None], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, at_update: Callable[[int, Callable[[], None]], None]
 ) -> None:
     whole, folder = tmp_path / "whole", tmp_path / "run"
     assert train.main([*VERSUS, "--steps", str(5 * ROLLOUT), "--run", str(whole)]) == 0
@@ -343,13 +343,10 @@ def test_a_run_against_itself_and_others_resumes_as_if_nothing_had_been_and_trav
     model.learn(ROLLOUT, reset_num_timesteps=False, log_interval=2)
     assert (itself.act(seen.observations, seen.masks, u) != before).any(), "who plays against itself plays better too"
 
-    further = [*VERSUS, "--initial-policy", str(whole / "policy.safetensors"), "--steps", str(ROLLOUT)]
-    assert train.main([*further, "--learning-rate", "1e-30", "--run", str(tmp_path / "further")]) == 0
-    first, second = (load_policy(each / "policy.safetensors").network.layers for each in (whole, tmp_path / "further"))
-    for (weight, bias), (same_weight, same_bias) in zip(first, second, strict=True):
-        np.testing.assert_allclose(same_weight, weight, rtol=0, atol=1e-7)
-        np.testing.assert_allclose(same_bias, bias, rtol=0, atol=1e-7)
 
+def test_a_run_begins_with_the_policy_it_is_given_and_refuses_one_of_other_widths(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     options = Config(opponents=("self",), initial_policy=str(READY["ppo"]))
     ready, (model, env) = make("ppo"), maskable_ppo.make(options)
     maskable_ppo.begin(options, model)
@@ -357,8 +354,14 @@ def test_a_run_against_itself_and_others_resumes_as_if_nothing_had_been_and_trav
     ours = model.predict(observations, deterministic=True, action_masks=env.action_masks())[0]
     assert (ours != ready.act(observations, env.action_masks())).sum() <= 5, "one of solitaire plays on as before"
 
-    capsys.readouterr()
-    assert train.main([*further, "--opponents", "self", "--run", str(tmp_path / "other")]) == 2
+    file, folder = finished / "policy.safetensors", tmp_path / "run"
+    arguments = ["--initial-policy", str(file), "--run", str(folder)]
+    assert train.main([*SMALL, *arguments, "--steps", str(ROLLOUT), "--learning-rate", "1e-30"]) == 0
+    given, kept = (load_policy(path).network.layers for path in (file, folder / "policy.safetensors"))
+    for (weight, bias), (same_weight, same_bias) in zip(given, kept, strict=True):
+        np.testing.assert_allclose(same_weight, weight, rtol=0, atol=1e-7)
+        np.testing.assert_allclose(same_bias, bias, rtol=0, atol=1e-7)
+    assert train.main([*SMALL, *arguments[:2], "--hidden-sizes", "8", "--run", str(tmp_path / "other")]) == 2
     assert "is no policy of these games and widths" in capsys.readouterr().err
     assert not (tmp_path / "other").exists()
 
