@@ -16,7 +16,7 @@ from kismet_env.policy_file import load_policy
 from kismet_env.rules import Rules
 
 ROOT = Path(__file__).parent.parent
-SCORES = {"afterstate": 314.9, "ppo": 307.8, "selfplay": 315.1}  # points alone, to a tenth
+SCORES = {"afterstate": 314.9, "ppo": 310.6, "selfplay": 315.1}  # points alone, to a tenth
 
 
 @pytest.mark.parametrize("name", READY)
