@@ -37,9 +37,8 @@ algorithm = (
 )
 for update in range(updates):
     played = algorithm.train()["env_runners"]
-    print(
-        f"update {update}: {played['num_episodes_lifetime']:.0f} games, {played['episode_len_mean']:.1f} decisions each"
-    )
+    games, decisions = played["num_episodes_lifetime"], played["episode_len_mean"]
+    print(f"update {update}: {games:.0f} games, {decisions:.1f} decisions each")
 
 # in the first seat against random play
 network, rng, results = algorithm.get_module(policy_of["player_0"]), np.random.default_rng(0), []
