@@ -1,6 +1,7 @@
 """Learners, one file each: a `Config`, which is the command line and the documentation, and `train(config, run)`.
 
-They are not part of the installed package; `train.py` runs them.
+Beside them is what they share: run.py, the folder and the course of a run; networks.py; regression.py. None of it is
+part of the installed package; `train.py` runs them.
 """
 
 import os

@@ -18,23 +18,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from itertools import pairwise
-from reprlib import repr as short
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from agents.run import Run, arithmetic
+from agents.networks import check_widths
+from agents.regression import Regression
+from agents.run import Run, arithmetic, check_options
 from kismet_env.batch import Batch
 from kismet_env.bots.card_value import CardPlayer
 from kismet_env.engine import ROLLS_PER_TURN
 from kismet_env.evaluation import SELECTION_DICE, TRAINING_DICE, game_keys
 from kismet_env.observation import CARD, Decision, card_layout, observe_cards
-from kismet_env.policy_file import Network, Policy, check_architecture, save_policy
+from kismet_env.policy_file import Network, Policy, save_policy
 from kismet_env.provenance import Provenance
 from kismet_env.rules import NUM_BOXES, Rules
 from kismet_env.tables import tables_of
@@ -93,36 +93,28 @@ class Config:
     """Threads of the network's arithmetic; None: one for each core. On a busy machine 1 is faster."""
 
     def __post_init__(self) -> None:
-        for name in (
-            "steps",
-            "games",
-            "updates",
-            "batch_size",
-            "memory",
-            "selection_games",
-            "selection_every",
-            "threads",
-        ):
-            if (value := getattr(self, name)) is not None and value < 1:
-                raise ValueError(f"{name}={value} is not at least 1")
-        for name in ("minutes", "learning_rate", "points_per_unit"):
-            if (value := getattr(self, name)) is not None and not 0 < value < float("inf"):
-                raise ValueError(f"{name}={value} is not a number above 0")
-        for name in ("seed", "checkpoint_minutes"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise ValueError(f"{name}={getattr(self, name)} is not a number from 0 up")
-        for name in ("td_lambda", "backwards_share", "averaging"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name}={getattr(self, name)} is not from 0 to 1")
+        check_options(
+            self,
+            at_least_1=(
+                "steps",
+                "games",
+                "updates",
+                "batch_size",
+                "memory",
+                "selection_games",
+                "selection_every",
+                "threads",
+            ),
+            above_0=("minutes", "learning_rate", "points_per_unit"),
+            from_0=("seed", "checkpoint_minutes"),
+            shares=("td_lambda", "backwards_share", "averaging"),
+        )
         if self.backwards_share == 1 or self.games < 2:
             raise ValueError("own games need a share of the run, and two in a round")
         for name in ("games", "batch_size", "selection_games"):
             if (value := getattr(self, name)) > _MOST_AT_ONCE:
                 raise ValueError(f"{name}={value} is not at most {_MOST_AT_ONCE:,}")
-        try:
-            check_architecture((card_layout(self.rules).size, *self.hidden_sizes, 1), "silu")
-        except ValueError as error:
-            raise ValueError(f"hidden_sizes={short(self.hidden_sizes)}: {error}") from None
+        check_widths(card_layout(self.rules).size, self.hidden_sizes, 1)
 
     def provenance(self) -> Provenance:
         """Return where the policies of these options come from."""
@@ -132,28 +124,7 @@ class Config:
 def train(config: Config, run: Run) -> None:
     """Train until the run is over or interrupted; the policies and all that is told are in the folder of `run`."""
     with arithmetic(config.threads), run:
-        learner = Learner(config, run)
-        if run.state is None:
-            run.save_checkpoint(learner.state())
-        else:
-            learner.restore(run.state)
-        is_last = False
-        while not (is_last or run.interrupted):
-            row = learner.round()
-            if not np.isfinite(row["error"] or 0.0):  # nothing of it may replace what is in the folder
-                run.plot({})
-                raise run.diverged(learner.steps)
-            is_last = run.share_done(learner.steps) >= 1
-            run.record(row)
-            if (score := row["selection_score"]) is not None and run.is_best(score):
-                save_policy(run.folder / "best.safetensors", learner.portable())
-            if not is_last and (run.interrupted or run.minutes_unsaved >= config.checkpoint_minutes):
-                run.save_checkpoint(learner.state())
-        save_policy(run.folder / "policy.safetensors", learner.portable())
-        run.plot({})
-        if is_last:  # only now: a run that is killed earlier has something left to do
-            run.save_checkpoint(learner.state())
-            run.interrupted = False
+        run.train(Learner(config, run))
 
 
 class Judge(CardPlayer):
@@ -202,25 +173,19 @@ class Learner:
         seed, self._dice_seed = np.random.SeedSequence(config.seed).generate_state(2).tolist()
         torch.manual_seed(seed)
         sizes = (card_layout(config.rules).size, *config.hidden_sizes, 1)
-        layers: list[nn.Module] = []
-        for inputs, outputs in pairwise(sizes):
-            layers += [nn.Linear(inputs, outputs), nn.SiLU()]
-        self._network = nn.Sequential(*layers[:-1])
-        for last in self._network[-1].parameters():
-            nn.init.zeros_(last)  # begins as one who plays every turn for its own points
-        self._average = AveragedModel(self._network, multi_avg_fn=get_ema_multi_avg_fn(config.averaging))
-        self._optimizer = torch.optim.Adam(self._network.parameters())
-        self._cards, self._targets = np.empty((0, 3), np.int64), np.empty(0)
+        self.learned = Regression(config, sizes, columns=3)  # begins as one who plays every turn for its own points
         self._rounds, self._games, self.steps = 0, 0, 0
+        self._is_backwards = False
 
     def round(self) -> dict[str, float | None]:
         """Do a round and return what there is to say of it."""
         config = self.config
         share_done = self._run.share_done(self.steps)
         backwards = config.backwards_share if config.order == "backwards" else 0.0
-        judge = Judge(config.rules, self._average, config.points_per_unit)
+        judge = self.judge()
         mean_return = None
-        if is_backwards := share_done < backwards:
+        self._is_backwards = share_done < backwards
+        if self._is_backwards:
             start = f"open:{1 + int(NUM_BOXES * share_done / backwards)}"
             batch = Batch(NUM_BOXES * config.games, rules=config.rules, start=start)
             batch.deal_keys(self._keys(batch.num_games))
@@ -235,15 +200,20 @@ class Learner:
                 mean_return = games.mean if start == "full" else mean_return
             cards, targets = (np.concatenate(both) for both in zip(*parts, strict=True))
         learning_rate = config.learning_rate * min(1.0, max(0.0, 1 - share_done) / (1 - backwards))
-        error = self._learn(cards, targets, learning_rate)
+        error = self.learned.learn(
+            cards,
+            targets,
+            loss=self._loss,
+            learning_rate=learning_rate,
+            chance=np.random.default_rng((self._dice_seed, self._rounds)),
+        )
         self._rounds += 1
         self.steps += len(cards)
-        is_due = self._rounds % config.selection_every == 0 and not is_backwards
         return {
             "steps": self.steps,
             "mean_return": mean_return,
-            "selection_score": self._selection_score() if is_due or self._run.share_done(self.steps) >= 1 else None,
-            "error": error,
+            "selection_score": None,
+            "error": error * config.points_per_unit,
             "learning_rate": learning_rate,
         }
 
@@ -252,56 +222,44 @@ class Learner:
         self._games += count
         return game_keys(TRAINING_DICE, self._dice_seed, range(self._games - count, self._games))
 
-    def _learn(self, cards: Cards, targets: Values, learning_rate: float) -> float:
-        """Move the network towards `targets`; return the root of the mean squared error on the way, in points."""
-        config = self.config
-        chance = np.random.default_rng((self._dice_seed, self._rounds))
-        for group in self._optimizer.param_groups:
-            group["lr"] = learning_rate
-        num_new = len(cards)
-        self._cards = np.concatenate([self._cards, cards])[-config.memory :]
-        self._targets = np.concatenate([self._targets, targets])[-config.memory :]
-        size = len(self._cards)
-        total = 0.0
-        for _ in range(config.updates):
-            new = chance.integers(max(0, size - num_new), size, size=config.batch_size - config.batch_size // 2)
-            rows = np.concatenate([new, chance.integers(size, size=config.batch_size // 2)])
-            wanted = torch.from_numpy((self._targets[rows] / config.points_per_unit).astype(np.float32))
-            loss = (self._network(_shown(config.rules, self._cards[rows]))[:, 0] - wanted).square().mean()
-            self._optimizer.zero_grad()
-            loss.backward()
-            self._optimizer.step()
-            self._average.update_parameters(self._network)
-            total += loss.item()
-        return (total / config.updates) ** 0.5 * config.points_per_unit
+    def judge(self) -> Judge:
+        """Return the player as he judges now."""
+        return Judge(self.config.rules, self.learned.average, self.config.points_per_unit)
 
-    def _selection_score(self) -> float:
-        config = self.config
-        judge = Judge(config.rules, self._average, config.points_per_unit)
-        games = play(judge, game_keys(SELECTION_DICE, 0, range(config.selection_games)), config.rules)
+    def _loss(self, cards: Cards, targets: Values) -> Tensor:
+        wanted = torch.from_numpy((targets / self.config.points_per_unit).astype(np.float32))
+        return (self.learned.network(_shown(self.config.rules, cards))[:, 0] - wanted).square().mean()
+
+    def has_diverged(self, row: Mapping[str, float | None]) -> bool:
+        """Return whether the error is no number any more."""
+        return not np.isfinite(row["error"] or 0.0)
+
+    def is_due(self) -> bool:
+        """Return whether it is time for a selection score: now and then, in own games."""
+        return self._rounds % self.config.selection_every == 0 and not self._is_backwards
+
+    def selection_score(self) -> float:
+        """Return the mean score, in points, in the selection games, without luck."""
+        judge = self.judge()
+        games = play(judge, game_keys(SELECTION_DICE, 0, range(self.config.selection_games)), self.config.rules)
         return float(judge.values(games.cards[:1, 0])[0] + judge.surprises(games).sum(1).mean())
 
     def portable(self) -> Policy:
         """Return what has been learned, to be played without torch."""
-        layers = [
-            (module.weight.double().numpy(force=True), module.bias.double().numpy(force=True))
-            for module in self._average.module
-            if isinstance(module, nn.Linear)
-        ]
-        weight, bias = layers.pop()
+        *layers, (weight, bias) = ((weight.astype(float), bias.astype(float)) for weight, bias in self.learned.layers())
         scale = self.config.points_per_unit
         return Policy(
             "card_value", Network([*layers, (weight * scale, bias * scale)], "silu"), self.config.provenance()
         )
 
+    def save(self, folder: Path, name: str) -> None:
+        """Write what has been learned into `folder`."""
+        save_policy(folder / f"{name}.safetensors", self.portable())
+
     def state(self) -> dict[str, Any]:
         """Return all it takes to go on as if nothing had been; the chance of a round follows from its number."""
         return {
-            "network": self._network.state_dict(),
-            "average": self._average.state_dict(),
-            "optimizer": self._optimizer.state_dict(),
-            "cards": torch.from_numpy(self._cards.astype(np.int16)),
-            "targets": torch.from_numpy(self._targets),
+            **self.learned.state(),
             "rounds": self._rounds,
             "games": self._games,
             "steps": self.steps,
@@ -309,11 +267,7 @@ class Learner:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Put a new learner of the same options where `state` was taken."""
-        self._network.load_state_dict(state["network"])
-        self._average.load_state_dict(state["average"])
-        self._optimizer.load_state_dict(state["optimizer"])
-        self._cards = state["cards"].numpy().astype(np.int64)
-        self._targets = state["targets"].numpy()
+        self.learned.restore(state)
         self._rounds, self._games, self.steps = state["rounds"], state["games"], state["steps"]
 
 

@@ -25,7 +25,6 @@ from sb3_contrib import MaskablePPO
 from torch import Tensor
 
 from agents import maskable_ppo
-from agents.decisions import show
 from agents.run import Run
 from kismet_env.batch import Batch
 from kismet_env.bots import MostProbable
@@ -225,7 +224,7 @@ def expectations(
 ) -> Values:
     """Return the mean of what `judge` says of `decisions` (n,) over all rolls that can come from `keeps` (n,), (n,).
 
-    The dice of `decisions` do not count. `batch` shows them, with the games it has for it (see `decisions.show`).
+    The dice of `decisions` do not count. `batch` shows them, with the games it has for it (see `Batch.show`).
     """
     cases = np.stack([*decisions._replace(dice=keeps)], axis=1).astype(np.int64)
     distinct, where = np.unique(cases, axis=0, return_inverse=True)
@@ -234,7 +233,7 @@ def expectations(
         filled, basic_total, armed, keep, left = some.T
         chances = REROLL_PROBABILITY[keep]
         case, roll = np.nonzero(chances)
-        shown = show(batch, Decision(filled[case], basic_total[case], armed[case], _DICE[roll], left[case]))
+        shown = batch.show(Decision(filled[case], basic_total[case], armed[case], _DICE[roll], left[case]))
         weighed = chances[case, roll] * judge(shown.observations)
         means.append(np.bincount(case, weighed).astype(np.float64, copy=False))
     return np.concatenate(means)[where.reshape(-1)]

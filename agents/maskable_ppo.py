@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field
-from reprlib import repr as short
+from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -27,14 +28,15 @@ from stable_baselines3.common.utils import FloatSchedule
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 from torch import Tensor, nn
 
-from agents.run import Run, arithmetic, packed, unpacked
+from agents.networks import check_widths, has_diverged, layers_of
+from agents.run import Run, arithmetic, check_options, packed, unpacked
 from kismet_env import bots
 from kismet_env.batch import Batch, Step
 from kismet_env.bots.player import Actions, Masks, Observations, Shares, sample
 from kismet_env.dice import hash_words
 from kismet_env.evaluation import SELECTION_DICE, TRAINING_DICE, YARDSTICK, game_keys
 from kismet_env.match import Match
-from kismet_env.policy_file import Network, Policy, check_architecture, load_policy, save_policy
+from kismet_env.policy_file import Network, Policy, load_policy, save_policy
 from kismet_env.provenance import Provenance
 from kismet_env.rules import Rules
 from kismet_env.sb3 import KismetVecEnv
@@ -42,7 +44,6 @@ from kismet_env.sb3 import KismetVecEnv
 _MOST_STEPS = 1 << 22  # of a rollout: each takes 2 kB of memory
 SELF = "self"
 """Name of the opponent who is the learner."""
-_MOST_WEIGHT = 1e6  # a thousand times those of any network that plays; far larger ones take float32 to infinity
 
 
 @dataclass(frozen=True)
@@ -113,19 +114,22 @@ class Config:
     """Threads of the networks' arithmetic; None: one for each core. On a busy machine 1 is faster."""
 
     def __post_init__(self) -> None:
-        at_least_1 = ("steps", "num_envs", "rollout_steps", "epochs", "batch_size", "selection_games", "threads")
-        for name in (*at_least_1, "selection_every"):
-            if (value := getattr(self, name)) is not None and value < 1:
-                raise ValueError(f"{name}={value} is not at least 1")
-        for name in ("minutes", "learning_rate", "points_per_reward", "max_gradient_norm", "clip_range"):
-            if (value := getattr(self, name)) is not None and not 0 < value < float("inf"):
-                raise ValueError(f"{name}={value} is not a number above 0")
-        for name in ("seed", "entropy_bonus", "value_weight", "checkpoint_minutes"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise ValueError(f"{name}={getattr(self, name)} is not a number from 0 up")
-        for name in ("discount", "gae_lambda"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name}={getattr(self, name)} is not from 0 to 1")
+        check_options(
+            self,
+            at_least_1=(
+                "steps",
+                "num_envs",
+                "rollout_steps",
+                "epochs",
+                "batch_size",
+                "selection_games",
+                "threads",
+                "selection_every",
+            ),
+            above_0=("minutes", "learning_rate", "points_per_reward", "max_gradient_norm", "clip_range"),
+            from_0=("seed", "entropy_bonus", "value_weight", "checkpoint_minutes"),
+            shares=("discount", "gae_lambda"),
+        )
         if not self.hidden_sizes or min(self.hidden_sizes) < 1:
             raise ValueError(f"hidden_sizes={self.hidden_sizes} are not widths of at least 1")
         if (rollout := self.num_envs * self.rollout_steps) < 2:
@@ -145,16 +149,13 @@ class Config:
                 f"opponent {SELF} sees features and plays keeps, not actions={form[0]}, observation={form[1]}"
             )
         batch = selection_batch(self, 1, actions=self.actions, observation=self.observation)  # or ValueError
-        sizes = batch.layout.size, *self.hidden_sizes, batch.actions.num_actions
-        try:
-            check_architecture(sizes, "silu")
-        except ValueError as error:
-            raise ValueError(f"hidden_sizes={short(self.hidden_sizes)}: {error}") from None
+        check_widths(batch.layout.size, self.hidden_sizes, batch.actions.num_actions)
         if self.initial_policy is not None:
             given = load_policy(self.initial_policy, self.rules)
             made_for, network = given.provenance, given.network
             theirs = made_for.num_players, made_for.observation, made_for.actions, network.activation, network.sizes[1:]
-            ours = batch.num_players, self.observation, self.actions, "silu", sizes[1:]
+            widths = *self.hidden_sizes, batch.actions.num_actions
+            ours = batch.num_players, self.observation, self.actions, "silu", widths
             if theirs not in (ours, (1, *ours[1:])):
                 raise ValueError(
                     f"initial_policy={self.initial_policy!r} is no policy of these games and widths: players, "
@@ -185,54 +186,78 @@ def train(
 
     `learner` may learn from something else, and `score_of` say otherwise than `selection_score` how well it plays.
     """
-    score_of = score_of or selection_score
     with arithmetic(config.threads), run:
-        model, env = make(config, learner)
+        trained = Learner(config, run, *make(config, learner), score_of or selection_score)
+        run.train(trained, references=partial(bot_scores, config), unit=_unit(config))
+
+
+class Learner:
+    """A `model` and the games it learns from, as a run wants them; `score_of` says how well it plays."""
+
+    def __init__(
+        self,
+        config: Config,
+        run: Run,
+        model: MaskablePPO,
+        env: KismetVecEnv,
+        score_of: Callable[[MaskablePPO, Any], float],
+    ) -> None:
+        self._config, self._run, self._model, self._env, self._score_of = config, run, model, env, score_of
+        self._selection_seconds = self._last_selection = 0.0
         if run.state is None:
             begin(config, model)
-            run.save_checkpoint(state_of(model, env))
-        else:
-            restore(model, env, run.state)
-        selection_seconds = last_selection = 0.0
-        rollout = config.num_envs * config.rollout_steps
-        is_last = False
-        while not (is_last or run.interrupted):
-            share_left = max(0.0, 1 - run.share_done(model.num_timesteps))
-            model.lr_schedule = FloatSchedule(config.learning_rate * share_left)
-            model.ent_coef = config.entropy_bonus * share_left
-            model.ep_info_buffer = None  # begun anew: the games of this rollout
-            masked = config.illegal_action == "masked"
-            model.learn(  # one rollout, one update; logs nothing
-                rollout, reset_num_timesteps=False, log_interval=2, use_masking=masked
-            )
 
-            if _has_diverged(model):  # nothing of it may replace what is in the folder
-                run.plot(bot_scores(config), unit=_unit(config))
-                raise run.diverged(model.num_timesteps)
+    @property
+    def steps(self) -> int:
+        """Steps of the environment so far."""
+        return self._model.num_timesteps
 
-            is_last = run.share_done(model.num_timesteps) >= 1
-            is_due = model.num_timesteps // rollout % config.selection_every == 0
-            is_cheap = selection_seconds + last_selection < 60 * run.minutes / 10
-            score = None
-            if is_last or (is_due and is_cheap):
-                started = time.perf_counter()
-                score = score_of(model, config)
-                last_selection = time.perf_counter() - started
-                selection_seconds += last_selection
-            run.record(_row(model, env, score))
-            if score is not None and run.is_best(score):
-                _save(model, run, archive="best.zip", policy="best.safetensors")
-            if not is_last and (run.interrupted or run.minutes_unsaved >= config.checkpoint_minutes):
-                run.save_checkpoint(state_of(model, env))
-        _save(model, run, archive="model.zip", policy="policy.safetensors")
-        run.plot(bot_scores(config), unit=_unit(config))
-        if is_last:  # only now: a run that is killed earlier has something left to do
-            run.save_checkpoint(state_of(model, env))
-            run.interrupted = False
+    def round(self) -> dict[str, float | None]:
+        """Play a rollout and learn from it; return what there is to say of it."""
+        config, model = self._config, self._model
+        share_left = max(0.0, 1 - self._run.share_done(self.steps))
+        model.lr_schedule = FloatSchedule(config.learning_rate * share_left)
+        model.ent_coef = config.entropy_bonus * share_left
+        model.ep_info_buffer = None  # begun anew: the games of this rollout
+        model.learn(  # one rollout, one update; logs nothing
+            config.num_envs * config.rollout_steps,
+            reset_num_timesteps=False,
+            log_interval=2,
+            use_masking=config.illegal_action == "masked",
+        )
+        return _row(model, self._env)
 
+    def has_diverged(self, row: Mapping[str, float | None]) -> bool:
+        """Return whether there are weights far from those of any network that plays."""
+        return has_diverged(self._model.policy.parameters())
 
-def _has_diverged(model: MaskablePPO) -> bool:
-    return not all((weights.abs() <= _MOST_WEIGHT).all() for weights in model.policy.parameters())
+    def is_due(self) -> bool:
+        """Return whether it is time for a selection score, and they have not taken a tenth of the time yet."""
+        rollout = self._config.num_envs * self._config.rollout_steps
+        is_cheap = self._selection_seconds + self._last_selection < 60 * self._run.minutes / 10
+        return self.steps // rollout % self._config.selection_every == 0 and is_cheap
+
+    def selection_score(self) -> float:
+        """Return what `score_of` says."""
+        started = time.perf_counter()
+        score = self._score_of(self._model, self._config)
+        self._last_selection = time.perf_counter() - started
+        self._selection_seconds += self._last_selection
+        return score
+
+    def save(self, folder: Path, name: str) -> None:
+        """Write what has been learned into `folder`: for sb3-contrib, and for players without torch."""
+        self._run.save_model(_archive(self._model), name="model.zip" if name == "policy" else f"{name}.zip")
+        if self._config.observation != "dict":  # its policy is more than layers of numbers
+            save_policy(folder / f"{name}.safetensors", portable(self._model, self._run.provenance))
+
+    def state(self) -> dict[str, Any]:
+        """Return all it takes to go on as if nothing had been."""
+        return state_of(self._model, self._env)
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Put a new one of the same options where `state` was taken."""
+        restore(self._model, self._env, state)
 
 
 def selection_score(model: MaskablePPO, config: Config) -> float:
@@ -411,7 +436,7 @@ def make(config: Config, learner: Callable[..., MaskablePPO] = MaskablePPO) -> t
     return model, env
 
 
-def _row(model: MaskablePPO, env: KismetVecEnv, score: float | None) -> dict[str, float | None]:
+def _row(model: MaskablePPO, env: KismetVecEnv) -> dict[str, float | None]:
     """Return what there is to say about the last rollout and update."""
     told = dict(model.logger.name_to_value)
     model.logger.dump()  # forgets them
@@ -419,7 +444,7 @@ def _row(model: MaskablePPO, env: KismetVecEnv, score: float | None) -> dict[str
     return {
         "steps": model.num_timesteps,
         "mean_return": float(np.mean([game["r"] for game in games])) if games else None,
-        "selection_score": score,
+        "selection_score": None,
         "games": len(games),
         "mean_length": float(np.mean([game["l"] for game in games])) if games else None,
         "entropy": -told["train/entropy_loss"],
@@ -434,17 +459,9 @@ def _row(model: MaskablePPO, env: KismetVecEnv, score: float | None) -> dict[str
     }
 
 
-def _save(model: MaskablePPO, run: Run, *, archive: str, policy: str) -> None:
-    """Write what has been learned into the folder of `run`: for sb3-contrib, and for players without torch."""
-    run.save_model(_archive(model), name=archive)
-    if run.provenance.observation != "dict":  # its policy is more than layers of numbers
-        save_policy(run.folder / policy, portable(model, run.provenance))
-
-
 def portable(model: MaskablePPO, provenance: Provenance) -> Policy:
     """Return what the policy network of a model of `make` has learned, to be played without torch."""
-    layers = [(layer.weight.numpy(force=True), layer.bias.numpy(force=True)) for layer in _policy_layers(model)]
-    return Policy("actor", Network(layers, "silu"), provenance)
+    return Policy("actor", Network(layers_of(_policy_layers(model)), "silu"), provenance)
 
 
 def _policy_layers(model: MaskablePPO) -> list[nn.Linear]:

@@ -14,19 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from itertools import pairwise
-from reprlib import repr as short
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import smooth_l1_loss
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from agents.decisions import show
-from agents.run import Run, arithmetic, packed, unpacked
+from agents.networks import check_widths, dense, layers_of
+from agents.run import Run, arithmetic, check_options, packed, unpacked
 from kismet_env.actions import actions_of
 from kismet_env.batch import Batch, Step
 from kismet_env.bots import MostProbable
@@ -34,7 +33,7 @@ from kismet_env.bots.actor import Actor
 from kismet_env.dice import ROLL_DICE, hash_words, roll_indices
 from kismet_env.evaluation import SELECTION_DICE, TRAINING_DICE, play
 from kismet_env.observation import Decision, layout_of
-from kismet_env.policy_file import Network, Policy, check_architecture, save_policy
+from kismet_env.policy_file import Network, Policy, save_policy
 from kismet_env.provenance import Provenance
 from kismet_env.rules import Rules
 
@@ -90,21 +89,22 @@ class Config:
     """Threads of the network's arithmetic; None: one for each core. On a busy machine 1 is faster."""
 
     def __post_init__(self) -> None:
-        for name in ("steps", "num_envs", "round_steps", "n_steps", "batch_size", "threads"):
-            if (value := getattr(self, name)) is not None and value < 1:
-                raise ValueError(f"{name}={value} is not at least 1")
-        for name in ("selection_games", "selection_every"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}={getattr(self, name)} is not at least 1")
-        for name in ("minutes", "learning_rate", "points_per_unit", "max_gradient_norm"):
-            if (value := getattr(self, name)) is not None and not 0 < value < float("inf"):
-                raise ValueError(f"{name}={value} is not a number above 0")
-        for name in ("seed", "checkpoint_minutes"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise ValueError(f"{name}={getattr(self, name)} is not a number from 0 up")
-        for name in ("averaging", "exploration", "exploration_share", "discount"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name}={getattr(self, name)} is not from 0 to 1")
+        check_options(
+            self,
+            at_least_1=(
+                "steps",
+                "num_envs",
+                "round_steps",
+                "n_steps",
+                "batch_size",
+                "threads",
+                "selection_games",
+                "selection_every",
+            ),
+            above_0=("minutes", "learning_rate", "points_per_unit", "max_gradient_norm"),
+            from_0=("seed", "checkpoint_minutes"),
+            shares=("averaging", "exploration", "exploration_share", "discount"),
+        )
         if not (self.n_steps + 1) * self.num_envs <= self.memory <= _MOST:
             raise ValueError(
                 f"memory={self.memory} is not from (n_steps + 1) x num_envs, {(self.n_steps + 1) * self.num_envs:,}, "
@@ -112,10 +112,7 @@ class Config:
             )
         if max(self.batch_size, self.selection_games) > _MOST:
             raise ValueError(f"batch_size and selection_games are not at most {_MOST:,}")
-        try:
-            check_architecture((layout_of(self.rules).size, *self.hidden_sizes, _NUM_ACTIONS), "silu")
-        except ValueError as error:
-            raise ValueError(f"hidden_sizes={short(self.hidden_sizes)}: {error}") from None
+        check_widths(layout_of(self.rules).size, self.hidden_sizes, _NUM_ACTIONS)
 
     def provenance(self) -> Provenance:
         """Return where the policies of these options come from."""
@@ -125,30 +122,7 @@ class Config:
 def train(config: Config, run: Run) -> None:
     """Train until the run is over or interrupted; the policies and all that is told are in the folder of `run`."""
     with arithmetic(config.threads), run:
-        learner = Learner(config, run)
-        if run.state is None:
-            run.save_checkpoint(learner.state())
-        else:
-            learner.restore(run.state)
-        is_last = False
-        while not (is_last or run.interrupted):
-            row = learner.round()
-            if not np.isfinite(row["loss"] or 0.0):  # nothing of it may replace what is in the folder
-                run.plot({})
-                raise run.diverged(learner.steps)
-            is_last = run.share_done(learner.steps) >= 1
-            if is_last or learner.rounds % config.selection_every == 0:
-                row["selection_score"] = learner.selection_score()
-            run.record(row)
-            if (score := row["selection_score"]) is not None and run.is_best(score):
-                save_policy(run.folder / "best.safetensors", learner.portable())
-            if not is_last and (run.interrupted or run.minutes_unsaved >= config.checkpoint_minutes):
-                run.save_checkpoint(learner.state())
-        save_policy(run.folder / "policy.safetensors", learner.portable())
-        run.plot({})
-        if is_last:  # only now: a run that is killed earlier has something left to do
-            run.save_checkpoint(learner.state())
-            run.interrupted = False
+        run.train(Learner(config, run))
 
 
 def best_legal(values: Tensor, masks: Tensor) -> Tensor:
@@ -212,10 +186,7 @@ class Learner:
         self.config, self._run = config, run
         seed, self._dice_seed = np.random.SeedSequence(config.seed).generate_state(2).tolist()
         torch.manual_seed(seed)
-        layers: list[nn.Module] = []
-        for inputs, outputs in pairwise((layout_of(config.rules).size, *config.hidden_sizes, _NUM_ACTIONS)):
-            layers += [nn.Linear(inputs, outputs), nn.SiLU()]
-        self._fast = nn.Sequential(*layers[:-1])
+        self._fast = dense((layout_of(config.rules).size, *config.hidden_sizes, _NUM_ACTIONS))
         self._slow = AveragedModel(self._fast, multi_avg_fn=get_ema_multi_avg_fn(config.averaging))
         self._optimizer = torch.optim.Adam(self._fast.parameters())
         self._games = Batch(config.num_envs, rules=config.rules, autoreset="SameStep")
@@ -272,7 +243,7 @@ class Learner:
         """Do one step of Adam and return the loss."""
         config, memory = self.config, self._memory
         steps, games = memory.places(config.batch_size, config.n_steps, chance)
-        following = show(self._shown, memory.decided(steps[:, -1], games[:, 0]))
+        following = self._shown.show(memory.decided(steps[:, -1], games[:, 0]))
         masks, observations = torch.from_numpy(following.masks), torch.from_numpy(following.observations)
         with torch.no_grad():
             targets = double_targets(
@@ -283,15 +254,23 @@ class Learner:
                 slow=self._slow(observations),
                 masks=masks,
             )
-        seen = show(self._shown, memory.decided(steps[:, 0], games[:, 0])).observations
+        seen = self._shown.show(memory.decided(steps[:, 0], games[:, 0])).observations
         actions = torch.from_numpy(memory.actions[steps[:, :1], games].astype(np.int64))
         loss = smooth_l1_loss(self._fast(torch.from_numpy(seen)).gather(1, actions)[:, 0], targets)
         self._optimizer.zero_grad()
         loss.backward()
-        nn.utils.clip_grad_norm_(self._fast.parameters(), config.max_gradient_norm)
+        torch.nn.utils.clip_grad_norm_(self._fast.parameters(), config.max_gradient_norm)
         self._optimizer.step()
         self._slow.update_parameters(self._fast)
         return loss.item()
+
+    def has_diverged(self, row: Mapping[str, float | None]) -> bool:
+        """Return whether the loss is no number any more."""
+        return not np.isfinite(row["loss"] or 0.0)
+
+    def is_due(self) -> bool:
+        """Return whether it is time for a selection score."""
+        return self.rounds % self.config.selection_every == 0
 
     def selection_score(self) -> float:
         """Return the mean score, in points, of the slow network's play in the selection games."""
@@ -302,12 +281,11 @@ class Learner:
 
     def portable(self) -> Policy:
         """Return the slow network, to be played without torch: an actor, whose most probable action is the best one."""
-        layers = [
-            (module.weight.numpy(force=True), module.bias.numpy(force=True))
-            for module in self._slow.module
-            if isinstance(module, nn.Linear)
-        ]
-        return Policy("actor", Network(layers, "silu"), self.config.provenance())
+        return Policy("actor", Network(layers_of(self._slow.module), "silu"), self.config.provenance())
+
+    def save(self, folder: Path, name: str) -> None:
+        """Write what has been learned into `folder`."""
+        save_policy(folder / f"{name}.safetensors", self.portable())
 
     def state(self) -> dict[str, Any]:
         """Return all it takes to go on as if nothing had been; the chance of a round follows from its number."""

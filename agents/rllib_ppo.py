@@ -14,6 +14,7 @@ import re
 import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,9 +27,9 @@ from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.rl_module import RLModuleSpec
 from ray.rllib.utils.schedules.scheduler import Scheduler
-from torch import nn
 
 from agents import maskable_ppo
+from agents.networks import has_diverged, layers_of
 from agents.run import Run, arithmetic
 from kismet_env.bots.actor import Actor
 from kismet_env.bots.network_player import MostProbable
@@ -78,32 +79,8 @@ class Config(maskable_ppo.Config):
 
 def train(config: Config, run: Run) -> None:
     """Train until the run is over or interrupted; the policies and all that is told are in the folder of `run`."""
-    with arithmetic(config.threads), cluster(config), run, contextlib.closing(Learner(config, run.state)) as learner:
-        if run.state is None:
-            run.save_checkpoint(learner.state())
-        is_last = False
-        while not (is_last or run.interrupted):
-            try:
-                row = learner.update(max(0.0, 1 - run.share_done(learner.steps)))
-            except ValueError:  # what torch says of a distribution that is none
-                if not learner.has_diverged():
-                    raise
-            if learner.has_diverged():
-                run.plot(maskable_ppo.bot_scores(config))
-                raise run.diverged(learner.steps)
-            is_last = run.share_done(learner.steps) >= 1
-            if is_last or learner.updates % config.selection_every == 0:
-                row["selection_score"] = learner.selection_score()
-            run.record(row)
-            if row["selection_score"] is not None and run.is_best(row["selection_score"]):
-                save_policy(run.folder / "best.safetensors", learner.portable())
-            if not is_last and (run.interrupted or run.minutes_unsaved >= config.checkpoint_minutes):
-                run.save_checkpoint(learner.state())
-        save_policy(run.folder / "policy.safetensors", learner.portable())
-        run.plot(maskable_ppo.bot_scores(config))
-        if is_last:  # only now: a run that is killed earlier has something left to do
-            run.save_checkpoint(learner.state())
-            run.interrupted = False
+    with arithmetic(config.threads), cluster(config), run, contextlib.closing(Learner(config, run)) as learner:
+        run.train(learner, references=partial(maskable_ppo.bot_scores, config))
 
 
 @contextlib.contextmanager
@@ -144,21 +121,16 @@ class Learner:
 
     Args:
         config: the options.
-        state: what `state` returned, to go on from there; games begin anew. None: a new one.
+        run: where it is kept. One that goes on begins its games anew.
     """
 
-    def __init__(self, config: Config, state: Mapping[str, Any] | None = None) -> None:
-        self.config = config
-        self._steps_before: int = state["steps"] if state else 0
+    def __init__(self, config: Config, run: Run) -> None:
+        self.config, self._run = config, run
+        self._steps_before: int = run.state["steps"] if run.state else 0
         self.steps = self._steps_before
-        self.updates: int = state["updates"] if state else 0
+        self.updates = 0
         seed = int(np.random.SeedSequence((config.seed, self.steps)).generate_state(1)[0] >> 1)  # RLlib counts it up
         self.algorithm = _built(config, seed)
-        if state:
-            self._each(_restore, state=state)
-            self.algorithm.env_runner_group.sync_weights(
-                from_worker_or_learner_group=self.algorithm.learner_group, inference_only=True
-            )
 
     def close(self) -> None:
         """End the env runners."""
@@ -169,11 +141,17 @@ class Learner:
         (result,) = self.algorithm.learner_group.foreach_learner(call, **values)
         return result.get()
 
-    def update(self, share_left: float) -> dict[str, Any]:
-        """Play, learn, and return what there is to say of it; learning rate and entropy bonus are so much of theirs."""
+    def round(self) -> dict[str, float | None]:
+        """Play, learn, and return what there is to say of it."""
+        share_left = max(0.0, 1 - self._run.share_done(self.steps))
         learning_rate, entropy_bonus = self.config.learning_rate * share_left, self.config.entropy_bonus * share_left
         self._each(_set_rates, learning_rate=learning_rate, entropy_bonus=entropy_bonus)
-        result = self._train()
+        try:
+            result = self._train()
+        except ValueError:  # what torch says of a distribution that is none
+            if not self.has_diverged({}):
+                raise
+            return {}
         played, learned = result["env_runners"], result["learners"][DEFAULT_MODULE_ID]
         self.updates += 1
         env_runners = self.algorithm.env_runner_group
@@ -204,9 +182,13 @@ class Learner:
                 return result
         raise Refusal(f"no env runner has answered in {_MOST_TRIES} tries; look after the cluster, then --resume")
 
-    def has_diverged(self) -> bool:
+    def has_diverged(self, row: Mapping[str, float | None]) -> bool:
         """Return whether there are weights far from those of any network that plays."""
-        return not all((weights.abs() <= 1e6).all() for weights in self.state()["module"].values())
+        return has_diverged(self.state()["module"].values())
+
+    def is_due(self) -> bool:
+        """Return whether it is time for a selection score."""
+        return self.updates % self.config.selection_every == 0
 
     def portable(self) -> Policy:
         """Return what the policy network has learned, to be played without torch."""
@@ -216,9 +198,21 @@ class Learner:
         """Return the mean score, in points, of the most probable actions in the selection games."""
         return maskable_ppo.player_score(MostProbable(Actor(self.portable())), self.config)
 
+    def save(self, folder: Path, name: str) -> None:
+        """Write what has been learned into `folder`."""
+        save_policy(folder / f"{name}.safetensors", self.portable())
+
     def state(self) -> dict[str, Any]:
         """Return all that has been learned, and how far the run is."""
         return {"steps": self.steps, "updates": self.updates, **self._each(_state)}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Put a new one of the same run where `state` was taken."""
+        self.updates = state["updates"]
+        self._each(_restore, state=state)
+        self.algorithm.env_runner_group.sync_weights(
+            from_worker_or_learner_group=self.algorithm.learner_group, inference_only=True
+        )
 
 
 def _built(config: Config, seed: int) -> Algorithm:
@@ -284,9 +278,7 @@ def _layers(learner: Any) -> list[tuple[Any, Any]]:
     """Return weight and bias of each layer of the policy network."""
     module = learner.module[DEFAULT_MODULE_ID]
     parts = (*module.encoder.actor_encoder.modules(), *module.pi.modules())
-    return [
-        (part.weight.numpy(force=True), part.bias.numpy(force=True)) for part in parts if isinstance(part, nn.Linear)
-    ]
+    return layers_of(parts)
 
 
 def _state(learner: Any) -> dict[str, Any]:

@@ -25,7 +25,7 @@ import subprocess
 import sys
 import time
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -56,8 +56,41 @@ class Config(Protocol):
     def minutes(self) -> float | None:
         """Length of the run in minutes on the clock; None: no limit."""
 
+    @property
+    def checkpoint_minutes(self) -> float:
+        """Minutes between two checkpoints."""
+
     def provenance(self) -> Provenance:
         """Return where the policies of these options come from."""
+
+
+class Learner(Protocol):
+    """What a run asks of everything that changes in its course."""
+
+    @property
+    def steps(self) -> int:
+        """Steps of the environment so far."""
+
+    def round(self) -> dict[str, float | None]:
+        """Play and learn for a while; return what there is to say of it, see `Run.record`, "selection_score" None."""
+
+    def has_diverged(self, row: Mapping[str, float | None]) -> bool:
+        """Return whether what has been learned is worth nothing, `row` being what there was to say."""
+
+    def is_due(self) -> bool:
+        """Return whether it is time for a selection score, in the middle of a run."""
+
+    def selection_score(self) -> float:
+        """Return how well it plays in games on other dice."""
+
+    def save(self, folder: Path, name: str) -> None:
+        """Write the policy `name`, "best" or "policy", into `folder`."""
+
+    def state(self) -> dict[str, Any]:
+        """Return all it takes to go on as if nothing had been."""
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Put a new learner of the same options where `state` was taken."""
 
 
 C = TypeVar("C", bound=Config)
@@ -267,17 +300,48 @@ class Run:
         self._best = score
         return True
 
+    def train(
+        self,
+        learner: Learner,
+        *,
+        references: Callable[[], Mapping[str, float]] = dict,
+        unit: str = "points a game",
+    ) -> None:
+        """Let `learner` learn until the run is over or interrupted; it begins where the last checkpoint stands.
+
+        `references` are others' mean scores, in `unit`, for the plot. Raises Refusal where the training diverges.
+        """
+        if self.state is None:
+            self.save_checkpoint(learner.state())
+        else:
+            learner.restore(self.state)
+        is_last = False
+        while not (is_last or self.interrupted):
+            row = learner.round()
+            if learner.has_diverged(row):  # nothing of it may replace what is in the folder
+                self.plot(references(), unit=unit)
+                raise Refusal(
+                    f"the training has diverged after {learner.steps:,} steps; begin again with a lower "
+                    f"--learning-rate, or other options; {self.folder} keeps what was saved before"
+                )
+            is_last = self.share_done(learner.steps) >= 1
+            if is_last or learner.is_due():
+                row["selection_score"] = learner.selection_score()
+            self.record(row)
+            if (score := row["selection_score"]) is not None and self.is_best(score):
+                learner.save(self.folder, "best")
+            if not is_last and (self.interrupted or self.minutes_unsaved >= self.config.checkpoint_minutes):
+                self.save_checkpoint(learner.state())
+        learner.save(self.folder, "policy")
+        self.plot(references(), unit=unit)
+        if is_last:  # only now: a run that is killed earlier has something left to do
+            self.save_checkpoint(learner.state())
+            self.interrupted = False
+
     @property
     def summary(self) -> str:
         """What has come out so far, in a line."""
         return f"{self._steps:,} steps in {self.minutes:.1f} minutes, best selection score {self._best:.4g}"
-
-    def diverged(self, steps: int) -> Refusal:
-        """Return what to raise where the training has diverged after `steps` steps."""
-        return Refusal(
-            f"the training has diverged after {steps:,} steps; begin again with a lower --learning-rate, or other "
-            f"options; {self.folder} keeps what was saved before"
-        )
 
     def plot(self, references: Mapping[str, float], *, unit: str = "points a game") -> None:
         """Draw the curve into curve.png, with the mean scores of others, in `unit`, by their names in `references`."""
@@ -337,6 +401,29 @@ def resumed_config(saved: C, given: C) -> C:
             + ", ".join(f"{name}={ours[name]!r} (was {theirs[name]!r})" for name in changed)
         )
     return given
+
+
+def check_options(
+    config: Config,
+    *,
+    at_least_1: Iterable[str],
+    above_0: Iterable[str],
+    from_0: Iterable[str],
+    shares: Iterable[str],
+) -> None:
+    """Raise ValueError for the first of these options, by their names, that has no such value; None is one of any."""
+    for name in at_least_1:
+        if (value := getattr(config, name)) is not None and value < 1:
+            raise ValueError(f"{name}={value} is not at least 1")
+    for name in above_0:
+        if (value := getattr(config, name)) is not None and not 0 < value < float("inf"):
+            raise ValueError(f"{name}={value} is not a number above 0")
+    for name in from_0:
+        if not 0 <= getattr(config, name) < float("inf"):
+            raise ValueError(f"{name}={getattr(config, name)} is not a number from 0 up")
+    for name in shares:
+        if not 0 <= getattr(config, name) <= 1:
+            raise ValueError(f"{name}={getattr(config, name)} is not from 0 to 1")
 
 
 def free_folder(algorithm: str, runs: Path = Path("runs")) -> Path:

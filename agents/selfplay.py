@@ -20,33 +20,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from itertools import pairwise
-from reprlib import repr as short
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import nn
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch import Tensor, nn
 
-from agents.run import Run, arithmetic
+from agents.networks import check_widths
+from agents.regression import Regression
+from agents.run import Run, arithmetic, check_options
 from kismet_env.batch import Batch
 from kismet_env.bots import make
-from kismet_env.bots.pair_value import PairPlayer
-from kismet_env.card_pair import CERTAIN, LEAD, OTHER, SCALE, Pairs, observe_pairs, pair_after
+from kismet_env.bots.pair_value import PairPlayer, shown
+from kismet_env.card_pair import CERTAIN, LEAD, OTHER, Pairs, pair_after
 from kismet_env.contest import play_contest
 from kismet_env.dice import KEEP_AND_ONE, NUM_DICE, NUM_FACES, NUM_REROLL_KEEPS, NUM_ROLLS, ROLL_PROBABILITY
 from kismet_env.engine import ALL_BOXES, ROLLS_PER_TURN
 from kismet_env.evaluation import SELECTION_DICE, TRAINING_DICE, game_keys
 from kismet_env.jit import Table, compiled
 from kismet_env.observation import PAIR, pair_layout
-from kismet_env.policy_file import Network, Policy, check_architecture, save_policy
+from kismet_env.policy_file import Network, Policy, save_policy
 from kismet_env.provenance import Provenance
 from kismet_env.rules import NUM_BOXES, Rules
-from kismet_env.tables import Record, tables_of
+from kismet_env.tables import Record
 from kismet_env.turn import CARDS_AT_ONCE, allow, best_action, new_plan, plan_card
-from kismet_env.win_chance import judge_of
+from kismet_env.win_chance import SCALE
 
 Shares = npt.NDArray[np.float64]
 """Shares of the win of those who are to move, (N,)."""
@@ -99,27 +99,19 @@ class Config:
     """Threads of the network's arithmetic; None: one for each core. On a busy machine 1 is faster."""
 
     def __post_init__(self) -> None:
-        for name in ("steps", "updates", "batch_size", "memory", "selection_deals", "selection_every", "threads"):
-            if (value := getattr(self, name)) is not None and value < 1:
-                raise ValueError(f"{name}={value} is not at least 1")
-        for name in ("minutes", "learning_rate", "spread"):
-            if (value := getattr(self, name)) is not None and not 0 < value < float("inf"):
-                raise ValueError(f"{name}={value} is not a number above 0")
-        for name in ("seed", "checkpoint_minutes"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise ValueError(f"{name}={getattr(self, name)} is not a number from 0 up")
-        for name in ("td_lambda", "backwards_share", "averaging"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name}={getattr(self, name)} is not from 0 to 1")
+        check_options(
+            self,
+            at_least_1=("steps", "updates", "batch_size", "memory", "selection_deals", "selection_every", "threads"),
+            above_0=("minutes", "learning_rate", "spread"),
+            from_0=("seed", "checkpoint_minutes"),
+            shares=("td_lambda", "backwards_share", "averaging"),
+        )
         if self.backwards_share == 1 or self.games < 2:
             raise ValueError("own games need a share of the run, and two in a round")
         for name in ("games", "batch_size", "selection_deals"):
             if (value := getattr(self, name)) > _MOST_AT_ONCE:
                 raise ValueError(f"{name}={value} is not at most {_MOST_AT_ONCE:,}")
-        try:
-            check_architecture((pair_layout(self.rules).size, *self.hidden_sizes, 1), "silu")
-        except ValueError as error:
-            raise ValueError(f"hidden_sizes={short(self.hidden_sizes)}: {error}") from None
+        check_widths(pair_layout(self.rules).size, self.hidden_sizes, 1)
 
     def provenance(self) -> Provenance:
         """Return where the policies of these options come from."""
@@ -131,28 +123,7 @@ class Config:
 def train(config: Config, run: Run) -> None:
     """Train until the run is over or interrupted; the policies and all that is told are in the folder of `run`."""
     with arithmetic(config.threads), run:
-        learner = Learner(config, run)
-        if run.state is None:
-            run.save_checkpoint(learner.state())
-        else:
-            learner.restore(run.state)
-        is_last = False
-        while not (is_last or run.interrupted):
-            row = learner.round()
-            if not np.isfinite(row["error"] or 0.0):  # nothing of it may replace what is in the folder
-                run.plot({}, unit=_UNIT)
-                raise run.diverged(learner.steps)
-            is_last = run.share_done(learner.steps) >= 1
-            run.record(row)
-            if (score := row["selection_score"]) is not None and run.is_best(score):
-                save_policy(run.folder / "best.safetensors", learner.portable())
-            if not is_last and (run.interrupted or run.minutes_unsaved >= config.checkpoint_minutes):
-                run.save_checkpoint(learner.state())
-        save_policy(run.folder / "policy.safetensors", learner.portable())
-        run.plot({}, unit=_UNIT)
-        if is_last:  # only now: a run that is killed earlier has something left to do
-            run.save_checkpoint(learner.state())
-            run.interrupted = False
+        run.train(Learner(config, run), unit=_UNIT)
 
 
 class Judge(PairPlayer):
@@ -234,16 +205,9 @@ class Learner:
         seed, self._dice_seed = np.random.SeedSequence(config.seed).generate_state(2).tolist()
         torch.manual_seed(seed)
         sizes = (pair_layout(config.rules).size, *config.hidden_sizes, 1)
-        layers: list[nn.Module] = []
-        for inputs, outputs in pairwise(sizes):
-            layers += [nn.Linear(inputs, outputs), nn.SiLU()]
-        self._network = nn.Sequential(*layers[:-1])
-        for last in self._network[-1].parameters():
-            nn.init.zeros_(last)  # begins as one who believes the prior
-        self._average = AveragedModel(self._network, multi_avg_fn=get_ema_multi_avg_fn(config.averaging))
-        self._optimizer = torch.optim.Adam(self._network.parameters())
-        self._pairs, self._targets = np.empty((0, 7), np.int64), np.empty(0)
+        self.learned = Regression(config, sizes, columns=7)  # begins as one who believes the prior
         self._rounds, self._games, self.steps = 0, 0, 0
+        self._is_backwards = False
 
     def round(self) -> dict[str, float | None]:
         """Do a round and return what there is to say of it."""
@@ -251,7 +215,8 @@ class Learner:
         share_done = self._run.share_done(self.steps)
         chance = np.random.default_rng((self._dice_seed, self._rounds))
         judge, mean_share = self.judge(), None
-        if is_backwards := share_done < config.backwards_share:
+        self._is_backwards = share_done < config.backwards_share
+        if self._is_backwards:
             filled = _STAGES - 1 - int(_STAGES * share_done / config.backwards_share)
             pairs = self.dealt(config.games * _STAGES, filled, chance)
             targets = judge.turns(pairs)
@@ -265,21 +230,20 @@ class Learner:
             pairs, targets = (np.concatenate(each) for each in both)
         backwards = config.backwards_share
         learning_rate = config.learning_rate * min(1.0, max(0.0, 1 - share_done) / (1 - backwards))
-        error = self._learn(pairs, targets, learning_rate, chance)
+        error = self.learned.learn(pairs, targets, loss=self._loss, learning_rate=learning_rate, chance=chance)
         self._rounds += 1
         self.steps += len(pairs)
-        is_due = self._rounds % config.selection_every == 0 and not is_backwards
         return {
             "steps": self.steps,
             "mean_return": None if mean_share is None else 100 * mean_share,
-            "selection_score": self._selection_score() if is_due or self._run.share_done(self.steps) >= 1 else None,
-            "error": error,
+            "selection_score": None,
+            "error": 100 * error,
             "learning_rate": learning_rate,
         }
 
     def judge(self) -> Judge:
         """Return the player as he judges now."""
-        return Judge(self.config.rules, self._average)
+        return Judge(self.config.rules, self.learned.average)
 
     def dealt(self, count: int, filled: int, chance: np.random.Generator) -> Pairs:
         """Return pairs with so many boxes `filled`, plausible cards that either player has a chance to win with."""
@@ -294,40 +258,30 @@ class Learner:
             decision = batch.decisions()
             columns.append(np.stack([decision.filled, decision.basic_total, decision.armed], axis=1))
         pairs = np.concatenate([*columns, np.zeros((count, 1), np.int64)], axis=1)
-        shown, _ = _shown(rules, pairs)
+        seen, _ = shown(rules, pairs)
         places = pair_layout(rules).slices
         mean, sd, other_mean, other_sd = (
-            100.0 * shown[:, places[name].start] for name in ("mean", "sd", "other_mean", "other_sd")
+            100.0 * seen[:, places[name].start] for name in ("mean", "sd", "other_mean", "other_sd")
         )
         reach = self.config.spread * np.sqrt(sd**2 + other_sd**2) * chance.standard_normal(count)
         pairs[:, LEAD] = np.rint(other_mean - mean + reach)
         return pairs
 
-    def _learn(self, pairs: Pairs, targets: Shares, learning_rate: float, chance: np.random.Generator) -> float:
-        """Move the network towards `targets`; return the root of the mean squared error on the way, in % of a win."""
-        config = self.config
-        for group in self._optimizer.param_groups:
-            group["lr"] = learning_rate
-        num_new = len(pairs)
-        self._pairs = np.concatenate([self._pairs, pairs])[-config.memory :]
-        self._targets = np.concatenate([self._targets, targets])[-config.memory :]
-        size = len(self._pairs)
-        total = 0.0
-        for _ in range(config.updates):
-            new = chance.integers(max(0, size - num_new), size, size=config.batch_size - config.batch_size // 2)
-            rows = np.concatenate([new, chance.integers(size, size=config.batch_size // 2)])
-            seen, priors = _shown(config.rules, self._pairs[rows])
-            prior = torch.from_numpy(priors.clip(CERTAIN, 1 - CERTAIN).astype(np.float32)).logit()
-            share = torch.sigmoid(prior + self._network(torch.from_numpy(seen))[:, 0])
-            loss = (share - torch.from_numpy(self._targets[rows].astype(np.float32))).square().mean()
-            self._optimizer.zero_grad()
-            loss.backward()
-            self._optimizer.step()
-            self._average.update_parameters(self._network)
-            total += loss.item()
-        return 100 * (total / config.updates) ** 0.5
+    def _loss(self, pairs: Pairs, targets: Shares) -> Tensor:
+        seen, priors = shown(self.config.rules, pairs)
+        prior = torch.from_numpy(priors.clip(CERTAIN, 1 - CERTAIN).astype(np.float32)).logit()
+        share = torch.sigmoid(prior + self.learned.network(torch.from_numpy(seen))[:, 0])
+        return (share - torch.from_numpy(targets.astype(np.float32))).square().mean()
 
-    def _selection_score(self) -> float:
+    def has_diverged(self, row: Mapping[str, float | None]) -> bool:
+        """Return whether the error is no number any more."""
+        return not np.isfinite(row["error"] or 0.0)
+
+    def is_due(self) -> bool:
+        """Return whether it is time for a selection score: now and then, in own games."""
+        return self._rounds % self.config.selection_every == 0 and not self._is_backwards
+
+    def selection_score(self) -> float:
         """Return the win rate against win_probability without luck, in %."""
         players = [self.judge(), make("win_probability", self.config.rules)]
         contest = play_contest(
@@ -338,21 +292,16 @@ class Learner:
 
     def portable(self) -> Policy:
         """Return what has been learned, to be played without torch."""
-        layers = [
-            (module.weight.numpy(force=True), module.bias.numpy(force=True))
-            for module in self._average.module
-            if isinstance(module, nn.Linear)
-        ]
-        return Policy("pair_value", Network(layers, "silu"), self.config.provenance())
+        return Policy("pair_value", Network(self.learned.layers(), "silu"), self.config.provenance())
+
+    def save(self, folder: Path, name: str) -> None:
+        """Write what has been learned into `folder`."""
+        save_policy(folder / f"{name}.safetensors", self.portable())
 
     def state(self) -> dict[str, Any]:
         """Return all it takes to go on as if nothing had been; the chance of a round follows from its number."""
         return {
-            "network": self._network.state_dict(),
-            "average": self._average.state_dict(),
-            "optimizer": self._optimizer.state_dict(),
-            "pairs": torch.from_numpy(self._pairs.astype(np.int16)),
-            "targets": torch.from_numpy(self._targets),
+            **self.learned.state(),
             "rounds": self._rounds,
             "games": self._games,
             "steps": self.steps,
@@ -360,11 +309,7 @@ class Learner:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Put a new learner of the same options where `state` was taken."""
-        self._network.load_state_dict(state["network"])
-        self._average.load_state_dict(state["average"])
-        self._optimizer.load_state_dict(state["optimizer"])
-        self._pairs = state["pairs"].numpy().astype(np.int64)
-        self._targets = state["targets"].numpy()
+        self.learned.restore(state)
         self._rounds, self._games, self.steps = state["rounds"], state["games"], state["steps"]
 
 
@@ -372,10 +317,3 @@ def _filled_boxes(pairs: Pairs) -> npt.NDArray[np.int64]:
     """Return how many boxes of both cards are filled, (N,)."""
     boxes = np.arange(NUM_BOXES)
     return ((pairs[:, [0, OTHER], None] >> boxes) & 1).sum((1, 2))
-
-
-def _shown(rules: Rules, pairs: Pairs) -> tuple[npt.NDArray[np.float32], Shares]:
-    """Return what the network sees of `pairs`, (N, D), and their priors (N,)."""
-    seen, priors = np.empty((len(pairs), pair_layout(rules).size), np.float32), np.empty(len(pairs))
-    observe_pairs(tables_of(rules), judge_of(rules), pairs, seen, priors)
-    return seen, priors

@@ -15,7 +15,6 @@ from machine import machine
 from kismet_env.batch import Batch
 from kismet_env.bots import READY, make
 from kismet_env.bots.pair_value import PairPlayer, PairValue, pairs_of
-from kismet_env.card_pair import SCALE
 from kismet_env.dice import roll_indices
 from kismet_env.evaluation import EVALUATION_DICE, game_keys
 from kismet_env.observation import decode
@@ -23,6 +22,7 @@ from kismet_env.policy_file import load_policy
 from kismet_env.rules import NUM_BOXES, Rules
 from kismet_env.tables import tables_of
 from kismet_env.turn import action_values
+from kismet_env.win_chance import SCALE
 
 GAMES, SEED = 4000, 4092
 MOST_OPEN = 2  # boxes of both cards

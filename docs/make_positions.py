@@ -21,10 +21,10 @@ from kismet_env.actions import actions_of
 from kismet_env.batch import Batch
 from kismet_env.bots import make
 from kismet_env.bots.pair_value import PairPlayer, pairs_of
-from kismet_env.card_pair import SCALE
 from kismet_env.command_line import run, write_whole
 from kismet_env.dice import roll_index, roll_indices
 from kismet_env.evaluation import EVALUATION_DICE, game_keys
+from kismet_env.leaderboard import with_table
 from kismet_env.observation import decode
 from kismet_env.position import position_of
 from kismet_env.render.picture import picture
@@ -32,9 +32,9 @@ from kismet_env.rules import NUM_BOXES, Rules
 from kismet_env.solver import solve
 from kismet_env.tables import tables_of
 from kismet_env.turn import action_values
+from kismet_env.win_chance import SCALE
 
 _FOLDER = Path(__file__).parent
-_BEGIN, _END = "<!-- positions -->\n", "<!-- end of positions -->\n"
 _KINDS = ("protecting a lead", "chasing", "the threat of a second Kismet")
 _LEAD, _CHASE, _SECOND_KISMET = range(3)
 _OPEN = ((1, 1), (2, 2), (3, 3), (4, 4), (5, 6), (7, 9), (10, 15))
@@ -99,11 +99,7 @@ def main(config: Config) -> None:
         write_whole(_FOLDER / "images" / name, content.getvalue())
         words.append(f"| ![Position {number}](images/{name}) | {_told(number, each)} |\n")
     page = _FOLDER / "two-players.md"
-    before, begin, rest = page.read_text().partition(_BEGIN)
-    _, end, after = rest.partition(_END)
-    if not (begin and end):
-        raise ValueError(f"{page} has no place for the positions, between {_BEGIN.strip()} and {_END.strip()}")
-    write_whole(page, before + begin + "".join(words) + "\n" + end + after)
+    write_whole(page, with_table(page.read_text(), "".join(words) + "\n", "positions"))
     size = sum((_FOLDER / "images" / f"win_{number:02}.png").stat().st_size for number in range(1, 1 + len(chosen)))
     print(f"{len(chosen)} positions of {len(found)} with a loss, {size // 1000} kB")
 

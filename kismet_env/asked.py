@@ -28,10 +28,11 @@ from kismet_env.batch import Batch, Step
 from kismet_env.bots import AskedPlayer, StochasticPlayer
 from kismet_env.cache import load_array, save_array
 from kismet_env.cards import CardNumbers, Cards, place_of
-from kismet_env.dice import KEEPS_OF_ROLL, MOST_KEEPS, NUM_REROLL_KEEPS, NUM_ROLLS, REROLL_PROBABILITY
+from kismet_env.dice import KEEPS_OF_ROLL, MOST_KEEPS, NUM_REROLL_KEEPS, NUM_ROLLS, REROLL_PROBABILITY, ROLL_DICE
 from kismet_env.engine import ALL_BOXES, ROLLS_PER_TURN, fill_box
 from kismet_env.exact import UNMET, PolicyValue, TurnPolicy
 from kismet_env.jit import Table, compiled, source_hash
+from kismet_env.observation import Decision
 from kismet_env.rules import NUM_BOXES, Rules
 from kismet_env.tables import Record, tables_of
 
@@ -204,11 +205,11 @@ def _meet_next(tables_array: Record, cards: Table, choices: Table, starts: Table
 
 def _decisions(rules: Rules, cards: Cards, rolls: npt.NDArray[np.int64], left: int) -> Step:
     """Return what a player sees who has these `rolls` (N,) on `cards` (N, 3), as in a game."""
-    batch = Batch(len(cards), rules=rules)
-    games, own = batch.state.games, batch.state.cards[:, 0]
-    games["over"], games["roll"], games["rolls_left"] = False, rolls, left
-    own["filled"], own["basic_total"], own["armed"] = cards.T
-    return batch.look()
+    filled, basic_total, armed = cards.T
+    left_of_each = np.full(len(cards), left)
+    return Batch(len(cards), rules=rules).show(
+        Decision(filled, basic_total, armed > 0, ROLL_DICE[rolls].astype(np.int64), left_of_each)
+    )
 
 
 def _answers(player: AskedPlayer, seen: Step) -> npt.NDArray[Any]:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kismet_env.actions import actions_of
-from kismet_env.dice import NUM_REROLL_KEEPS, NUM_ROLLS, ROLL_DICE, hash_words, mix
+from kismet_env.dice import NUM_REROLL_KEEPS, NUM_ROLLS, ROLL_DICE, hash_words, mix, roll_indices
 from kismet_env.engine import (
     Card,
     Cards,
@@ -415,6 +415,18 @@ class Batch:
         if seats.shape != rows.shape or seats.min(initial=0) < 0 or seats.max(initial=0) >= self.num_players:
             raise ValueError(f"seats {seats} are not one from 0 to {self.num_players - 1} for each of {len(rows)} rows")
         return self._call(rows, _NO_ACTIONS, seats)
+
+    def show(self, decisions: Decision) -> Step:
+        """Return what is seen of `decisions` (n,), n <= N, of a solitaire game, whether or not it has come to them.
+
+        They take the place of the first n games, with nothing scored. Nobody may have to decide on a full card.
+        """
+        rows = np.arange(len(decisions.filled))
+        games, cards = self.state.games[: len(rows)], self.state.cards[: len(rows), 0]
+        games["over"], games["roll"], games["rolls_left"] = False, roll_indices(decisions.dice), decisions.rolls_left
+        for name in ("filled", "basic_total", "armed"):
+            cards[name] = getattr(decisions, name)
+        return self.look(rows)
 
     def step(self, actions: npt.ArrayLike, only: Rows | None = None) -> Step:
         """Play one action (N,) in every row; rows of games that are over ignore theirs.

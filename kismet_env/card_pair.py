@@ -24,7 +24,7 @@ from kismet_env.jit import Table, compiled
 from kismet_env.observation import observe_progress
 from kismet_env.rules import NUM_BOXES
 from kismet_env.tables import Record, Tables
-from kismet_env.win_chance import Judge, exceeds, late_share, write_half_cumulated
+from kismet_env.win_chance import POINT, SCALE, Judge, exceeds, late_share, write_half_cumulated
 
 Pairs = npt.NDArray[np.int64]
 """Rows (filled, basic_total, armed, his filled, his basic_total, his armed, lead), (N, 7)."""
@@ -32,9 +32,6 @@ OTHER, LEAD = 3, 6
 """Columns: where the other's card begins, and the lead."""
 MOST_AFTER = NUM_BOXES * NUM_ROLLS
 """Pairs that a pair can become in a turn, at most."""
-SCALE = 1e3
-"""Turns are planned in thousandths of a win, so that turn.TIE is far below what a point is worth ..."""
-_POINT = 1e-6  # ... which decides where no chance is left to be won: a millionth of a thousandth
 _OVER, _PASSES, _AGAIN = 0, -1, 1
 
 
@@ -141,7 +138,7 @@ def write_pair_worths(
                 to_come = 0.0
                 if filled != ALL_BOXES:
                     to_come = judge.values[place_of(judge.starts, judge.ranks, filled, basic_total, armed)]
-                worth[box, roll] = SCALE * share + _POINT * (points + bonus + to_come)
+                worth[box, roll] = SCALE * share + POINT * (points + bonus + to_come)
 
 
 @compiled

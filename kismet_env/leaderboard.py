@@ -15,7 +15,6 @@ PLAYED = tuple(name for name in (*PLAYERS, *READY) if name not in NEED_OPPONENTS
 GAMES = 10_000
 SEED = 0
 
-_BEGIN, _END = "<!-- leaderboard -->\n", "<!-- end of leaderboard -->\n"
 _HEADINGS = ("player", "mean, 95 % interval", "without luck", "regret a game", "gap closed", "exact mean")
 
 
@@ -49,15 +48,21 @@ def _reach(interval: tuple[float, float]) -> float:
     return (interval[1] - interval[0]) / 2
 
 
-def table_in(document: str) -> str:
-    """Return the table that stands in a document between its two marks; ValueError without them."""
-    _, begin, rest = document.partition(_BEGIN)
-    found, end, _ = rest.partition(_END)
-    if not (begin and end):
-        raise ValueError(f"the document has no place for the table, between {_BEGIN.strip()} and {_END.strip()}")
+def table_in(document: str, mark: str = "leaderboard") -> str:
+    """Return what stands in a document between its two marks, comments of HTML; ValueError without them."""
+    begin, end = _marks(mark)
+    _, begun, rest = document.partition(begin)
+    found, ended, _ = rest.partition(end)
+    if not (begun and ended):
+        raise ValueError(f"the document has no place for it, between {begin.strip()} and {end.strip()}")
     return found
 
 
-def with_table(document: str, new: str) -> str:
-    """Return the document with a `new` table in the place of the one it has; ValueError where it has none."""
-    return document.replace(f"{_BEGIN}{table_in(document)}{_END}", f"{_BEGIN}{new}{_END}")
+def with_table(document: str, new: str, mark: str = "leaderboard") -> str:
+    """Return the document with what is `new` between its marks; ValueError where it has none."""
+    begin, end = _marks(mark)
+    return document.replace(f"{begin}{table_in(document, mark)}{end}", f"{begin}{new}{end}")
+
+
+def _marks(mark: str) -> tuple[str, str]:
+    return f"<!-- {mark} -->\n", f"<!-- end of {mark} -->\n"

@@ -32,6 +32,10 @@ from kismet_env.turn import action_values
 
 FILLED, BASIC_TOTAL, ARMED, TOTAL = range(4)
 """Columns of a player's card in this module: an (N, P, 4) int64 array has the cards of N games of P players."""
+SCALE = 1e3
+"""Turns are planned in thousandths of a win, so that turn.TIE is far below what a point is worth ..."""
+POINT = 1e-6
+"""... which decides where no chance is left to be won: a millionth of a thousandth."""
 _NODES = 24  # of the integral over one player's total; with it the players' chances sum to 1 within 0.002
 _FULL_ROW = -2  # instead of a row of late_cards: a full card
 MEAN, VARIANCE, ROW = range(3)

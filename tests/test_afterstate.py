@@ -1,16 +1,15 @@
 """agents/afterstate.py: luck that is left out has the mean 0, what is learned is played, runs resume exactly."""
 
-import signal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from runs import assert_same_policy, interrupt_at
 
 import train
 from agents.afterstate import Config, Judge, Learner, play
-from agents.run import Run
 from kismet_env.bots import make
 from kismet_env.bots.card_value import CardPlayer, CardValue
 from kismet_env.cards import CardNumbers
@@ -34,8 +33,8 @@ def judge_of(rules: Rules) -> Judge:
     """One with strong opinions that nothing has taught it."""
     torch.manual_seed(0)
     learner = Learner(Config(rules=rules, hidden_sizes=(16,)), run=None)  # type: ignore[arg-type]
-    torch.nn.init.normal_(learner._average.module[-1].weight, std=0.5)
-    return Judge(rules, learner._average, points_per_unit=100.0)
+    torch.nn.init.normal_(learner.learned.average.module[-1].weight, std=0.5)
+    return Judge(rules, learner.learned.average, points_per_unit=100.0)
 
 
 @pytest.mark.slow
@@ -94,7 +93,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_is_learned_is_played_without_torch(finished: Path) -> None:
     learner = Learner(Config(hidden_sizes=(16,)), run=None)  # type: ignore[arg-type]
     learner.restore(torch.load(finished / "checkpoint.pt", weights_only=True)["state"])
-    judge, player = Judge(Rules(), learner._average, 100.0), make(f"policy:{finished / 'policy.safetensors'}")
+    judge, player = Judge(Rules(), learner.learned.average, 100.0), make(f"policy:{finished / 'policy.safetensors'}")
     assert isinstance(player, CardValue)
     layers = np.concatenate(list(CardNumbers(tables_of(Rules())).layers()))
     cards = layers[np.random.default_rng(0).integers(len(layers), size=2000)]
@@ -110,23 +109,13 @@ def test_ctrl_c_saves_and_the_resumed_run_equals_the_uninterrupted_one(
     finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Interrupted twice: on the way backwards, and among own games."""
-    folder, rounds = tmp_path / "run", []
-    original = Run.record
-
-    def record(run: Run, row: dict[str, float | None]) -> None:
-        original(run, row)
-        rounds.append(row["steps"])
-        if len(rounds) in (4, 20):
-            signal.raise_signal(signal.SIGINT)
-
-    monkeypatch.setattr(Run, "record", record)
+    folder = tmp_path / "run"
+    rounds = interrupt_at(monkeypatch, 4, 20)
     assert train.main([*SMALL, "--run", str(folder)]) == 130
     assert train.main(["afterstate", "--resume", str(folder)]) == 130
     assert train.main(["afterstate", "--resume", str(folder)]) == 0
     assert len(rounds) > 25
-    resumed, uninterrupted = (load_policy(path / "policy.safetensors").network for path in (folder, finished))
-    for ours, theirs in zip(resumed.layers, uninterrupted.layers, strict=True):
-        assert all((one == other).all() for one, other in zip(ours, theirs, strict=True))
+    assert_same_policy(folder, finished)
 
 
 def test_every_card_player_sees_the_same_card_once_the_basic_section_is_full() -> None:

@@ -1,6 +1,5 @@
 """agents/ladder.py: what each rung is told is the truth, by other ways to it, and its runs resume exactly."""
 
-import signal
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -8,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from runs import assert_same_policy, interrupt_at
 
 import train
 from agents import ladder, maskable_ppo
 from agents.ladder import Config, ExactAdvantage, ExpectedDice, advantages, expectations, keeps_of
-from agents.run import Run
 from kismet_env.actions import actions_of
 from kismet_env.batch import Batch
 from kismet_env.dice import keep_index
@@ -122,29 +121,12 @@ def test_with_a_critic_who_knows_the_truth_expected_advantages_are_regret() -> N
     np.testing.assert_allclose(-scale * buffer.advantages.reshape(-1), regret, rtol=0, atol=1e-3)
 
 
-def policy_of(folder: Path) -> Any:
-    return load_policy(folder / "policy.safetensors").network.layers
-
-
-def assert_same_policy(one: Path, other: Path) -> None:
-    for ours, theirs in zip(policy_of(one), policy_of(other), strict=True):
-        assert all((left == right).all() for left, right in zip(ours, theirs, strict=True))
-
-
 @pytest.mark.parametrize("rung", ["clone", "exact", "expected"])
 def test_a_resumed_run_equals_the_uninterrupted_one(rung: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     command = ["ladder", "--rung", rung, *SIZES]
     assert train.main([*command, "--run", str(whole)]) == 0
-    original, rows = Run.record, []
-
-    def record(run: Run, row: dict[str, float | None]) -> None:
-        original(run, row)
-        rows.append(row)
-        if len(rows) == 3:
-            signal.raise_signal(signal.SIGINT)
-
-    monkeypatch.setattr(Run, "record", record)
+    rows = interrupt_at(monkeypatch, 3)
     assert train.main([*command, "--run", str(broken)]) == 130
     assert train.main(["ladder", "--resume", str(broken)]) == 0
     assert len(rows) == 6

@@ -1,16 +1,14 @@
 """agents/masked_dqn.py: targets by hand, a memory that shows what was seen, runs that resume exactly."""
 
-import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from runs import assert_same_policy, interrupt_at
 
 import train
-from agents.decisions import show
 from agents.masked_dqn import Config, Learner, Memory, best_legal, double_targets
-from agents.run import Run
 from kismet_env.batch import Batch
 from kismet_env.bots import make
 from kismet_env.policy_file import load_policy
@@ -50,7 +48,7 @@ def test_the_memory_shows_what_was_seen_and_done() -> None:
     assert memory.over[steps, rows].any()
     pairs = set(zip(steps[:, 0].tolist(), rows[:, 0].tolist(), strict=True))
     assert len(pairs) == (20 - 3) * 8, "all that three steps are known of"
-    shown = show(Batch(4000), memory.decided(steps[:, 3], rows[:, 0]))
+    shown = Batch(4000).show(memory.decided(steps[:, 3], rows[:, 0]))
     for index, (step, row) in enumerate(zip(steps[:, 0], rows[:, 0], strict=True)):
         first = next(number for number in range(30, 50) if number % 20 == step)
         for ahead in range(3):
@@ -87,21 +85,11 @@ def test_the_portable_policy_plays_the_best_legal_action_of_the_slow_network(fin
 def test_a_resumed_run_equals_the_uninterrupted_one(
     finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original, rows = Run.record, []
-
-    def record(run: Run, row: dict[str, float | None]) -> None:
-        original(run, row)
-        rows.append(row)
-        if len(rows) == 3:
-            signal.raise_signal(signal.SIGINT)
-
-    monkeypatch.setattr(Run, "record", record)
+    rows = interrupt_at(monkeypatch, 3)
     assert train.main([*SMALL, "--run", str(tmp_path / "run")]) == 130
     assert train.main(["masked_dqn", "--resume", str(tmp_path / "run")]) == 0
     assert len(rows) == 6
-    resumed, whole = (load_policy(path / "policy.safetensors").network for path in (tmp_path / "run", finished))
-    for ours, theirs in zip(resumed.layers, whole.layers, strict=True):
-        assert all((one == other).all() for one, other in zip(ours, theirs, strict=True))
+    assert_same_policy(tmp_path / "run", finished)
 
 
 def test_options_that_cannot_be_are_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

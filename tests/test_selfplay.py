@@ -1,7 +1,6 @@
 """agents/selfplay.py and its players: turns against brute force and the endgame's table, runs that resume exactly."""
 
 import pickle
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 from rough import rough_judges
+from runs import assert_same_policy, interrupt_at
 
 import train
-from agents.run import Run
 from agents.selfplay import Config, Judge, Learner
 from kismet_env import card_pair, endgame
 from kismet_env.batch import Batch
@@ -156,7 +155,7 @@ def learner(rules: Rules | None = None) -> Learner:
     """One with strong opinions."""
     made = Learner(Config(rules=rules or Rules(), hidden_sizes=(16,)), run=None)  # type: ignore[arg-type]
     torch.manual_seed(1)
-    for part in (made._average.module, made._network):
+    for part in (made.learned.average.module, made.learned.network):
         torch.nn.init.normal_(part[-1].weight, std=0.5)
     return made
 
@@ -226,20 +225,10 @@ def test_ctrl_c_saves_and_the_resumed_run_equals_the_uninterrupted_one(
     finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Interrupted twice: on the way backwards, and among own games."""
-    folder, rounds = tmp_path / "run", []
-    original = Run.record
-
-    def record(run: Run, row: dict[str, float | None]) -> None:
-        original(run, row)
-        rounds.append(row["steps"])
-        if len(rounds) in (4, 40):
-            signal.raise_signal(signal.SIGINT)
-
-    monkeypatch.setattr(Run, "record", record)
+    folder = tmp_path / "run"
+    rounds = interrupt_at(monkeypatch, 4, 40)
     assert train.main([*SMALL, "--run", str(folder)]) == 130
     assert train.main(["selfplay", "--resume", str(folder)]) == 130
     assert train.main(["selfplay", "--resume", str(folder)]) == 0
     assert len(rounds) > 45
-    resumed, uninterrupted = (load_policy(path / "policy.safetensors").network for path in (folder, finished))
-    for ours, theirs in zip(resumed.layers, uninterrupted.layers, strict=True):
-        assert all((one == other).all() for one, other in zip(ours, theirs, strict=True))
+    assert_same_policy(folder, finished)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from runs import at_rows
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.distributions import MaskableCategorical
 
@@ -76,14 +77,7 @@ def at_update(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], No
     """Call something when a run records its n-th update of a session."""
 
     def arrange(number: int, call: Callable[[], None]) -> None:
-        original, count = Run.record, iter(range(1, 1000))
-
-        def record(run: Run, row: dict[str, float | None]) -> None:
-            original(run, row)
-            if next(count) == number:
-                call()
-
-        monkeypatch.setattr(Run, "record", record)
+        at_rows(monkeypatch, lambda row: call() if row == number else None)
 
     return arrange
 

@@ -16,22 +16,14 @@ import numpy.typing as npt
 from kismet_env.bots.plan_book import PlanBook
 from kismet_env.bots.player import Actions, Masks, Observations, Shares
 from kismet_env.bots.win_probability import WinProbability
-from kismet_env.card_pair import (
-    MOST_AFTER,
-    SCALE,
-    Pairs,
-    corrected,
-    observe_pairs,
-    write_pair_worths,
-    write_unknown,
-)
+from kismet_env.card_pair import MOST_AFTER, Pairs, corrected, observe_pairs, write_pair_worths, write_unknown
 from kismet_env.dice import roll_indices
 from kismet_env.observation import decode, decode_table, layout_of, pair_layout
 from kismet_env.policy_file import Policy
 from kismet_env.rules import Rules
 from kismet_env.tables import tables_of
 from kismet_env.turn import card_values
-from kismet_env.win_chance import judge_of
+from kismet_env.win_chance import SCALE, judge_of
 
 _PLANS = 1 << 13  # turns that are remembered: those of games that are played side by side
 
@@ -72,8 +64,7 @@ class PairPlayer(ABC):
 
     def shares(self, pairs: Pairs) -> npt.NDArray[np.float64]:
         """Return the share of the win that he gives to those who are to move on `pairs` (N, 7), (N,)."""
-        seen, priors = np.empty((len(pairs), pair_layout(self._rules).size), np.float32), np.empty(len(pairs))
-        observe_pairs(self.tables, judge_of(self._rules), pairs, seen, priors)
+        seen, priors = shown(self._rules, pairs)
         return corrected(priors, self.correct(seen))
 
     def write_worths(self, pairs: Pairs, worths: npt.NDArray[np.float64]) -> None:
@@ -99,6 +90,13 @@ def pairs_of(observations: Observations, rules: Rules) -> Pairs:
     """Return the pairs that observations of games of two show, (N, 7)."""
     cards = decode_table(observations, rules)
     return np.concatenate([cards[:, 0, :3], cards[:, 1, :3], cards[:, :1, 3] - cards[:, 1:, 3]], axis=1)
+
+
+def shown(rules: Rules, pairs: Pairs) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64]]:
+    """Return what a network sees of `pairs` (N, 7), as `pair_layout` has it, (N, D), and their priors, (N,)."""
+    seen, priors = np.empty((len(pairs), pair_layout(rules).size), np.float32), np.empty(len(pairs))
+    observe_pairs(tables_of(rules), judge_of(rules), pairs, seen, priors)
+    return seen, priors
 
 
 class PairValue(PairPlayer):

@@ -16,10 +16,7 @@ from kismet_env.observation import decode, decode_table
 from kismet_env.rules import NUM_BOXES, Rules
 from kismet_env.tables import Record, tables_of
 from kismet_env.turn import allow, best_action, new_plan, plan_card
-from kismet_env.win_chance import ARMED, FILLED, Judge, judge_of, new_scratch, write_turn_worths
-
-_SCALE = 1e3  # chances are counted in thousandths, so that TIE is far below what a point is worth ...
-_POINT = 1e-6  # ... which decides where no chance is left to be won: a millionth of a thousandth
+from kismet_env.win_chance import ARMED, FILLED, POINT, SCALE, Judge, judge_of, new_scratch, write_turn_worths
 
 
 class WinProbability:
@@ -59,7 +56,7 @@ def _choose(tables_array: Record, judge: Judge, games: Table, rolls: Table, roll
         for box in range(NUM_BOXES):
             if not filled >> box & 1:
                 for roll in range(NUM_ROLLS):
-                    chances[box, roll] = _SCALE * chances[box, roll] + _POINT * points[box, roll]
+                    chances[box, roll] = SCALE * chances[box, roll] + POINT * points[box, roll]
         allow(tables, filled, cards[0, ARMED] != 0, plan)
         plan_card(filled, chances, plan)
         actions[row] = best_action(filled, chances, plan, rolls_left[row], rolls[row])
