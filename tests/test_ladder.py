@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from runs import assert_same_policy, interrupt_at
+from broken_runs import assert_same_policy, interrupt_at
 
 import train
 from agents import ladder, maskable_ppo

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from broken_runs import assert_same_policy, interrupt_at
 from rough import rough_judges
-from runs import assert_same_policy, interrupt_at
 
 import train
 from agents.selfplay import Config, Judge, Learner
