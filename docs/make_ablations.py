@@ -10,13 +10,12 @@ the last selection scores, of unmasked games where there were no masks in traini
 the last rollout.
 """
 
-import csv
 import sys
 from functools import partial
 from pathlib import Path
 
 import numpy as np
-from matplotlib.axes import Axes
+from make_learning_curves import curve_of, draw_seeds, selection_scores
 from matplotlib.figure import Figure
 
 from kismet_env.bots import make
@@ -41,7 +40,7 @@ def main(arguments: list[str]) -> None:
             f"make_ablations.py: there is no seed in {folder} with which all of {names} have come to an end"
         )
     folders = {name: [Path(folder) / f"{name}_{seed}" for seed in shared] for name in names}
-    write_whole(Path(file), png(_panels({name: _curves(paths) for name, paths in folders.items()})))
+    write_whole(Path(file), png(_panels({name: selection_scores(paths) for name, paths in folders.items()})))
     optimum = solve(progress=True).expected_score
     columns = "arm", "without luck, by seed", "mean", "regret: keeps", "boxes", "last selection score", "illegal a game"
     print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
@@ -53,7 +52,7 @@ def main(arguments: list[str]) -> None:
             keeps, boxes = regrets.mean(0)
             interval = mean_interval(scores)
             reach = f" ± {(interval[1] - interval[0]) / 2:.1f}" if interval else ""
-            last = [_rows(path)[-2:] for path in paths]
+            last = [curve_of(path)[-2:] for path in paths]
             illegal = [_illegal(*rows) for rows in last]
             alone = [float(rows[-1]["selection_score"]) for rows in last]
             by_seed = ", ".join(f"{score:.1f}" for score in scores)
@@ -71,24 +70,9 @@ def _regrets(run: Path, report: partial[None]) -> tuple[float, float]:
     return float(lost - by_boxes), float(by_boxes)
 
 
-def _rows(run: Path) -> list[dict[str, str]]:
-    with (run / "curve.csv").open(newline="") as lines:
-        return list(csv.DictReader(lines))
-
-
 def _illegal(before: dict[str, str], last: dict[str, str]) -> float:
     """Return the illegal actions a game in the last rollout of training."""
     return (int(last["illegal_actions"]) - int(before["illegal_actions"])) / int(last["games"])
-
-
-def _curves(runs: list[Path]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the steps (n,) at which all runs have been scored, and the scores (runs, n)."""
-    scored = [
-        {int(row["steps"]): float(row["selection_score"]) for row in _rows(run) if row["selection_score"]}
-        for run in runs
-    ]
-    steps = sorted(set.intersection(*map(set, scored)))
-    return np.array(steps), np.array([[scores[step] for step in steps] for scores in scored])
 
 
 @paper
@@ -97,8 +81,9 @@ def _panels(curves: dict[str, tuple[np.ndarray, np.ndarray]]) -> Figure:
     figure = Figure(figsize=(2.6 * len(arms), 3.2), layout="constrained")
     panels = figure.subplots(1, len(arms), sharex=True, sharey=True, squeeze=False)[0]
     for axes, arm in zip(panels, arms, strict=True):
-        _draw(axes, *curves[_BASE], name=_BASE, style={"color": "0.55", "linestyle": "--"})
-        _draw(axes, *curves[arm], name=arm, style={"color": "#14323f"})
+        for name, style in ((_BASE, {"color": "0.55", "linestyle": "--"}), (arm, {"color": "#14323f"})):
+            steps, scores = curves[name]
+            draw_seeds(axes, steps / 1e6, scores, label=name, **style)
         axes.grid(axis="y")
         axes.legend(loc="lower right")
         axes.set_xlabel("steps (millions)")
@@ -106,12 +91,6 @@ def _panels(curves: dict[str, tuple[np.ndarray, np.ndarray]]) -> Figure:
         axes.set_xlim(0)
     panels[0].set_ylabel("selection score (points a game)")
     return figure
-
-
-def _draw(axes: Axes, steps: np.ndarray, scores: np.ndarray, *, name: str, style: dict[str, str]) -> None:
-    x = steps / 1e6
-    axes.plot(x, scores.mean(0), linewidth=1.6, label=name, **style)
-    axes.fill_between(x, scores.min(0), scores.max(0), color=style["color"], alpha=0.25, linewidth=0)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 """Draws learning curves against the optimum: python docs/make_learning_curves.py FILE.png NAME=RUN...
 
-Each RUN is a folder of train.py under the standard rules; its selection scores are drawn as regret, points a game short
-of the optimum, over steps and over minutes of the processor, on the clock where an older run has counted no others.
-Where `evaluate.py policy:RUN/policy.safetensors --json RUN/evaluation.json` has judged runs, what they lose in each
-turn stands beside it.
+Each RUN is a folder of train.py under the standard rules; runs of the same name are the seeds of one learner.
+Selection scores are drawn as regret, points a game short of the optimum, over steps and over minutes of the
+processor, on the clock where an older run has counted no others; of several seeds the mean and, as a band, the lowest
+and the highest. Where all runs of a name have been judged, `evaluate.py policy:RUN/policy.safetensors --json
+RUN/evaluation.json`, what they lose in each turn stands beside it.
 """
 
 import csv
@@ -11,9 +12,12 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from kismet_env.command_line import write_whole
 from kismet_env.evaluation import YARDSTICK, yardstick
@@ -25,49 +29,83 @@ from kismet_env.solver import solve
 def main(arguments: list[str]) -> None:
     """Draw the runs into the file."""
     file, *named = arguments
-    runs = dict(each.split("=", 1) for each in named)
-    write_whole(Path(file), png(_curves({name: Path(run) for name, run in runs.items()})))
+    runs: dict[str, list[Path]] = {}
+    for name, run in (each.split("=", 1) for each in named):
+        runs.setdefault(name, []).append(Path(run))
+    write_whole(Path(file), png(_curves(runs)))
+
+
+def curve_of(run: Path) -> list[dict[str, str]]:
+    """Return the rows of a run's curve, one for every update."""
+    with (run / "curve.csv").open(newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def selection_scores(runs: Sequence[Path]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the steps (n,) at which all runs have been scored, and the scores (runs, n)."""
+    scored = [{int(row["steps"]): float(row["selection_score"]) for row in _scored(run)} for run in runs]
+    steps = sorted(set.intersection(*map(set, scored)))
+    return np.array(steps), np.array([[scores[step] for step in steps] for scores in scored])
+
+
+def draw_seeds(axes: Axes, x: Any, values: np.ndarray, **style: Any) -> None:
+    """Draw the mean of values (runs, n) over x (n,), and a band from the lowest run to the highest."""
+    (line,) = axes.plot(x, values.mean(0), linewidth=1.6, **style)
+    axes.fill_between(x, values.min(0), values.max(0), color=line.get_color(), alpha=0.25, linewidth=0)
+
+
+def _scored(run: Path) -> list[dict[str, str]]:
+    return [row for row in curve_of(run) if row["selection_score"]]
 
 
 @paper
-def _curves(runs: dict[str, Path]) -> Figure:
+def _curves(named: dict[str, list[Path]]) -> Figure:
     optimum = solve(progress=True).expected_score
-    curves = {name: _scored(run) for name, run in runs.items()}
-    judged = {name: path for name, run in runs.items() if (path := run / "evaluation.json").exists()}
-    clock = "processor_minutes" if all("processor_minutes" in rows[0] for rows in curves.values()) else "minutes"
+    judged = {name: runs for name, runs in named.items() if all(_judgement(run).exists() for run in runs)}
+    counted = all("processor_minutes" in _scored(run)[0] for runs in named.values() for run in runs)
+    clock = "processor_minutes" if counted else "minutes"
     figure = Figure(figsize=(12 if judged else 9, 3.6), layout="constrained")
     by_steps, by_minutes, *by_turn = figure.subplots(1, 3 if judged else 2)
     by_minutes.sharey(by_steps)
-    for name, rows in curves.items():
-        regrets = [optimum - float(row["selection_score"]) for row in rows]
-        _draw(by_steps, [float(row["steps"]) / 1e6 for row in rows], regrets, name)
-        _draw(by_minutes, [float(row[clock]) for row in rows], regrets, name)
+    styles = {name: {"color": f"C{index}", "marker": "o", "markersize": 3} for index, name in enumerate(named)}
+    for name, runs in named.items():
+        steps, scores = selection_scores(runs)
+        minutes = [np.mean([_minutes_at(step, run, clock) for run in runs]) for step in steps]
+        draw_seeds(by_steps, steps / 1e6, optimum - scores, label=name, **styles[name])
+        draw_seeds(by_minutes, minutes, optimum - scores, label=name, **styles[name])
     behind = optimum - yardstick()
     for axes in (by_steps, by_minutes):
         axes.axhline(behind, color="0.5", linewidth=1, linestyle=":")
     where = by_steps.get_xlim()[0], behind
     by_steps.annotate(YARDSTICK, where, xytext=(3, -10), textcoords="offset points", color="0.3", size=8)
     by_steps.set(yscale="log", xlabel="steps (millions)", ylabel="regret (points a game)", title="Short of the optimum")
-    by_minutes.set_xlabel("minutes of the processor" if clock == "processor_minutes" else "minutes on the clock")
+    by_minutes.set_xlabel("minutes of the processor" if counted else "minutes on the clock")
     figure.legend(*by_steps.get_legend_handles_labels(), loc="outside right center")
     for axes in by_turn:
-        for name, path in judged.items():
-            (agent,) = json.loads(path.read_text())["agents"]
-            _draw(axes, range(1, NUM_BOXES + 1), agent["regret_by_turn"], name)
+        for name, runs in judged.items():
+            draw_seeds(axes, range(1, NUM_BOXES + 1), np.array([_regret_by_turn(run) for run in runs]), **styles[name])
         axes.set_xticks(range(1, NUM_BOXES + 1, 2))
         axes.set(yscale="log", xlabel="turn", ylabel="regret (points a turn)", title="At the end of the run")
+    for axes in figure.axes:
+        axes.grid(axis="y")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter(NullFormatter())
     return figure
 
 
-def _scored(run: Path) -> list[dict[str, str]]:
-    """Return the rows of the run's curve that have a selection score."""
-    with (run / "curve.csv").open(newline="") as lines:
-        return [row for row in csv.DictReader(lines) if row["selection_score"]]
+def _minutes_at(step: int, run: Path, clock: str) -> float:
+    """Return when a run had come to a step."""
+    return next(float(row[clock]) for row in _scored(run) if int(row["steps"]) == step)
 
 
-def _draw(axes: Axes, x: Sequence[float], regrets: Sequence[float], name: str) -> None:
-    axes.plot(x, regrets, "o-", markersize=3, linewidth=1.5, label=name)
-    axes.grid(axis="y")
+def _judgement(run: Path) -> Path:
+    return run / "evaluation.json"
+
+
+def _regret_by_turn(run: Path) -> list[float]:
+    (agent,) = json.loads(_judgement(run).read_text())["agents"]
+    return list(agent["regret_by_turn"])
 
 
 if __name__ == "__main__":
