@@ -11,7 +11,7 @@ import pytest
 from kismet_env.bots.plan_book import PlanBook
 from kismet_env.bots.turn_greedy import TurnGreedy
 from kismet_env.rules import Rules
-from kismet_env.tables import Record, tables_of
+from kismet_env.tables import Record, max_total, tables_of
 from kismet_env.turn import action_values, best_actions
 
 NUM_DECISIONS = 400
@@ -41,6 +41,23 @@ def test_actions_are_the_best_whatever_fits_in(capacity: int, rules: Rules) -> N
         cards, rolls, rolls_left = some_decisions(seed)
         expected = best_actions(action_values(tables_of(rules), cards, rolls, rolls_left, write_worths))
         np.testing.assert_array_equal(book.actions(cards, rolls, rolls_left), expected)
+
+
+def test_pairs_with_other_leads_have_other_plans() -> None:
+    """Leads as far apart as 500 points for a box or a bonus allow."""
+    rules = Rules(straight_score=500, flush_score=500, bonus_tiers=((1, 500),))
+    most = max_total(rules)
+    chance = np.random.default_rng(0)
+
+    def write_worths(pairs: npt.NDArray[np.int64], worths: npt.NDArray[np.float64]) -> None:
+        worths[...] = [np.random.default_rng(most + lead).random((15, 252)) for lead in pairs[:, 6]]
+
+    pairs = np.zeros((2 * most + 1, 7), np.int64)
+    pairs[:, 6] = chance.permutation(np.arange(-most, most + 1))
+    rolls, rolls_left = chance.integers(0, 252, len(pairs)), np.zeros(len(pairs), np.int64)
+    expected = best_actions(action_values(tables_of(rules), pairs, rolls, rolls_left, write_worths))
+    book = PlanBook(tables_of(rules), write_worths, len(pairs))
+    np.testing.assert_array_equal(book.actions(pairs, rolls, rolls_left), expected)
 
 
 def test_nothing_half_written_is_remembered() -> None:

@@ -22,7 +22,7 @@ from kismet_env.turn import CARDS_AT_ONCE, allow, new_plan, plan_card, write_bes
 
 CAPACITY = 1 << 16
 _NO_CARD = -1
-_COLUMN_BITS = (15, 7, 1, 15, 7, 1, 11)  # of a card, or of a pair of cards and their lead
+_COLUMN_BITS = (15, 7, 1, 15, 7, 1, 12)  # of a card, or of a pair of cards and their lead, +-1,925 at most
 _GOLDEN = 0x9E3779B97F4A7C15  # 2**64 / golden ratio: spreads keys that are close together
 
 
