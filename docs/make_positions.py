@@ -35,7 +35,7 @@ from kismet_env.turn import action_values
 from kismet_env.win_chance import SCALE
 
 _FOLDER = Path(__file__).parent
-_KINDS = ("protecting a lead", "chasing", "the threat of a second Kismet")
+_KINDS = ("Protecting a lead", "Chasing", "The threat of a second Kismet")
 _LEAD, _CHASE, _SECOND_KISMET = range(3)
 _OPEN = ((1, 1), (2, 2), (3, 3), (4, 4), (5, 6), (7, 9), (10, 15))
 """Numbers of open boxes of him who moves, first and last: a position is chosen for each, of each kind."""
@@ -88,14 +88,14 @@ def main(config: Config) -> None:
     words, kinds = [], set()
     for number, (kind, each) in enumerate(chosen, 1):
         if kind not in kinds:
-            words.append(f"\n### {_KINDS[kind][0].upper()}{_KINDS[kind][1:]}\n\n| | |\n|---|---|\n")
+            words.append(f"\n### {_KINDS[kind]}\n\n| | |\n|---|---|\n")
             kinds.add(kind)
         name = f"win_{number:02}.png"
         names = ["they", "they"]
         names[each.position["player"]] = "you"
         image = Image.fromarray(picture(each.position, Rules(), names=names))
         content = io.BytesIO()
-        image.quantize(64, dither=Image.Dither.NONE).save(content, "PNG", optimize=True)
+        image.quantize(128, kmeans=2, dither=Image.Dither.NONE).save(content, "PNG", optimize=True)
         write_whole(_FOLDER / "images" / name, content.getvalue())
         words.append(f"| ![Position {number}](images/{name}) | {_told(number, each)} |\n")
     page = _FOLDER / "two-players.md"
