@@ -26,9 +26,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from agents.networks import check_widths
-from agents.regression import Regression
-from agents.run import Run, arithmetic, check_options
+from agents.regression import Regression, check_learning
+from agents.run import Run, arithmetic
 from kismet_env.batch import Batch
 from kismet_env.bots.card_value import CardPlayer
 from kismet_env.engine import ROLLS_PER_TURN
@@ -44,7 +43,6 @@ Cards = npt.NDArray[np.int64]
 """Rows (filled, basic_total, armed), (C, 3)."""
 Values = npt.NDArray[np.float64]
 """Points still to come, (C,)."""
-_MOST_AT_ONCE = 1 << 20  # games, cards: more of them do not fit into memory
 
 
 @dataclass(frozen=True)
@@ -93,28 +91,7 @@ class Config:
     """Threads of the network's arithmetic; None: one for each core. On a busy machine 1 is faster."""
 
     def __post_init__(self) -> None:
-        check_options(
-            self,
-            at_least_1=(
-                "steps",
-                "games",
-                "updates",
-                "batch_size",
-                "memory",
-                "selection_games",
-                "selection_every",
-                "threads",
-            ),
-            above_0=("minutes", "learning_rate", "points_per_unit"),
-            from_0=("seed", "checkpoint_minutes"),
-            shares=("td_lambda", "backwards_share", "averaging"),
-        )
-        if self.backwards_share == 1 or self.games < 2:
-            raise ValueError("own games need a share of the run, and two in a round")
-        for name in ("games", "batch_size", "selection_games"):
-            if (value := getattr(self, name)) > _MOST_AT_ONCE:
-                raise ValueError(f"{name}={value} is not at most {_MOST_AT_ONCE:,}")
-        check_widths(card_layout(self.rules).size, self.hidden_sizes, 1)
+        check_learning(self, card_layout(self.rules).size, selection="selection_games", above_0="points_per_unit")
 
     def provenance(self) -> Provenance:
         """Return where the policies of these options come from."""

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from agents.networks import dense, layers_of
+from agents.networks import check_widths, dense, layers_of
+from agents.run import Config, check_options
 
 Positions = npt.NDArray[np.int64]
 """Positions as whole numbers, which fit into 16 bits, (N, C)."""
@@ -19,13 +20,42 @@ Targets = npt.NDArray[np.float64]
 """What the positions are worth, (N,)."""
 
 
-class Options(Protocol):
+_MOST_AT_ONCE = 1 << 20  # games, positions: more of them do not fit into memory
+
+
+class Options(Config, Protocol):
     """What a learner's options say of learning."""
 
+    games: int
+    backwards_share: float
+    hidden_sizes: tuple[int, ...]
     updates: int
     batch_size: int
     memory: int
     averaging: float
+
+
+def check_learning(options: Options, inputs: int, *, selection: str, above_0: str) -> None:
+    """Raise ValueError for the first of a learner's options that has no such value.
+
+    `inputs`: of the network. `selection` and `above_0` are names of options that not every learner has: by how many
+    games or deals the best policy is chosen, and a number above 0.
+    """
+    check_options(
+        options,
+        at_least_1=("steps", "updates", "batch_size", "memory", selection, "selection_every", "threads"),
+        above_0=("minutes", "learning_rate", above_0),
+        from_0=("seed", "checkpoint_minutes"),
+        shares=("td_lambda", "backwards_share", "averaging"),
+    )
+    if options.games < 2:
+        raise ValueError(f"games={options.games} is not at least 2")
+    if options.backwards_share == 1:
+        raise ValueError("backwards_share=1 leaves own games no share of the run; give less")
+    for name in ("games", "batch_size", selection):
+        if (value := getattr(options, name)) > _MOST_AT_ONCE:
+            raise ValueError(f"{name}={value} is not at most {_MOST_AT_ONCE:,}")
+    check_widths(inputs, options.hidden_sizes, 1)
 
 
 class Regression:

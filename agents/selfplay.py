@@ -28,9 +28,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from agents.networks import check_widths
-from agents.regression import Regression
-from agents.run import Run, arithmetic, check_options
+from agents.regression import Regression, check_learning
+from agents.run import Run, arithmetic
 from kismet_env.batch import Batch
 from kismet_env.bots import make
 from kismet_env.bots.pair_value import PairPlayer, shown
@@ -52,7 +51,6 @@ Shares = npt.NDArray[np.float64]
 """Shares of the win of those who are to move, (N,)."""
 _STAGES = 2 * NUM_BOXES  # how many boxes are filled before a turn: 0 to 29
 _UNIT = "% of wins"
-_MOST_AT_ONCE = 1 << 20  # games, pairs: more of them do not fit into memory
 
 
 @dataclass(frozen=True)
@@ -99,19 +97,7 @@ class Config:
     """Threads of the network's arithmetic; None: one for each core. On a busy machine 1 is faster."""
 
     def __post_init__(self) -> None:
-        check_options(
-            self,
-            at_least_1=("steps", "updates", "batch_size", "memory", "selection_deals", "selection_every", "threads"),
-            above_0=("minutes", "learning_rate", "spread"),
-            from_0=("seed", "checkpoint_minutes"),
-            shares=("td_lambda", "backwards_share", "averaging"),
-        )
-        if self.backwards_share == 1 or self.games < 2:
-            raise ValueError("own games need a share of the run, and two in a round")
-        for name in ("games", "batch_size", "selection_deals"):
-            if (value := getattr(self, name)) > _MOST_AT_ONCE:
-                raise ValueError(f"{name}={value} is not at most {_MOST_AT_ONCE:,}")
-        check_widths(pair_layout(self.rules).size, self.hidden_sizes, 1)
+        check_learning(self, pair_layout(self.rules).size, selection="selection_deals", above_0="spread")
 
     def provenance(self) -> Provenance:
         """Return where the policies of these options come from."""
@@ -142,7 +128,7 @@ class Judge(PairPlayer):
         """Play games from `pairs` to their ends; return the pairs they meet, what these are worth, and a score.
 
         Worth is TD(lambda) without luck: what the turns of a game were worth beyond the shares of their pairs. The
-        score is the mean share of those who begin, without luck.
+        score is the mean share of the win that those who begin get, without luck, whatever lambda is.
         """
         games, rows, mover = len(pairs), np.arange(len(pairs)), np.ones(len(pairs))
         met, movers = np.zeros((games, _STAGES), np.bool_), np.zeros((games, _STAGES))
@@ -154,11 +140,10 @@ class Judge(PairPlayer):
             beyond[place] = mover * (turns - shares[place])  # as he who began the game counts
             goes_on = following != 0
             mover, rows, pairs = (mover * following)[goes_on], rows[goes_on], after[goes_on]
+        score = shares[np.arange(games), met.argmax(1)] + beyond.sum(1)
         for stage in range(_STAGES - 2, -1, -1):  # a forced zero skips a stage, and what is skipped is no step
             later = beyond[:, stage + 1]
             beyond[:, stage] += np.where(met[:, stage], td_lambda, 1.0) * later
-        begun = met.argmax(1)
-        score = shares[np.arange(games), begun] + beyond[np.arange(games), begun]
         return all_pairs[met], (shares + movers * beyond)[met], float(score.mean())
 
     def play(self, pairs: Pairs, chance: np.random.Generator) -> tuple[Shares, Pairs, npt.NDArray[np.int64]]:

@@ -193,6 +193,7 @@ def test_lessons_without_luck_have_the_mean_of_the_play() -> None:
     judge: Judge = learner(rules).judge()
     pairs = np.repeat([[0b111111011111111, 40, 0, 0b111111101111101, 38, 0, 5]], 4000, axis=0)
     met, targets, score_ = judge.lessons(pairs, np.random.default_rng(0), 1.0)
+    assert judge.lessons(pairs, np.random.default_rng(0), 0.5)[2] == pytest.approx(score_), "whatever lambda is"
     first = (met == pairs[0]).all(1)
     assert first.sum() == 4000
     assert targets[first].mean() == pytest.approx(score_)
@@ -212,6 +213,11 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "finished"
     assert train.main([*SMALL, "--run", str(folder)]) == 0
     return folder
+
+
+def test_the_page_says_how_much_the_network_sees() -> None:
+    page = Path(__file__).parent.parent / "docs" / "two-players.md"
+    assert f"The network sees {pair_layout(Rules()).size} numbers" in page.read_text()
 
 
 def test_a_run_leaves_a_policy_for_two_players(finished: Path) -> None:
