@@ -50,7 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"train.py: {refusal}", file=sys.stderr)
         return WRONG_INPUT
     if training.interrupted:
-        print(f"stopped; go on with: python train.py {name} --resume {training.folder}", file=sys.stderr)
+        go_on = f"go on with: python train.py {name} --resume {training.folder}"
+        print(f"stopped; {go_on if training.can_go_on else 'nothing has been saved yet'}", file=sys.stderr)
         return INTERRUPTED
     print(f"{training.folder}: {training.summary}")
     return DONE
@@ -62,9 +63,10 @@ def _learner(name: str) -> ModuleType:
         raise ValueError(f"{what}; algorithms: {', '.join(ALGORITHMS)}")
     try:
         return importlib.import_module(ALGORITHMS[name])
-    except ModuleNotFoundError as missing:
-        extras = "train,rllib" if missing.name == "ray" else "train"
-        raise ValueError(f"{name} needs {missing.name}; install it with pip install -e '.[{extras}]'") from None
+    except ImportError as error:
+        missing = error.name if isinstance(error, ModuleNotFoundError) else f"more than there is ({error})"
+        extras = "train,rllib" if name == "rllib_ppo" else "train"
+        raise ValueError(f"{name} needs {missing}; install it with pip install -e '.[{extras}]'") from None
 
 
 def _options(config: type[Any], default: Any = None) -> type[Any]:

@@ -95,6 +95,7 @@ class Learner(Protocol):
 
 C = TypeVar("C", bound=Config)
 _MAY_CHANGE = ("steps", "minutes", "num_env_runners", "address")  # how long and where, in a run that goes on
+_CHECKPOINT = "checkpoint.pt"
 DEFAULT_MINUTES = 5.0
 """Length of a run whose options say nothing about it."""
 
@@ -149,7 +150,7 @@ class Run:
         Raises ValueError where there is nothing to go on with.
         """
         check_writable(folder, folder=True)
-        path = folder / "checkpoint.pt"
+        path = folder / _CHECKPOINT
         if not path.exists():
             raise ValueError(f"{folder} has no checkpoint yet; begin again with --run {folder} --overwrite")
         try:
@@ -279,8 +280,13 @@ class Run:
         checkpoint = {"state": state, "steps": self._steps, **clocks, "best": self._best}
         file = io.BytesIO()
         torch.save(checkpoint, file)
-        write_whole(self.folder / "checkpoint.pt", file.getvalue())
+        write_whole(self.folder / _CHECKPOINT, file.getvalue())
         self._saved = time.perf_counter()
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether there is a checkpoint to go on from."""
+        return (self.folder / _CHECKPOINT).exists()
 
     @property
     def minutes_unsaved(self) -> float:

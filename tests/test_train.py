@@ -205,6 +205,17 @@ def test_a_second_ctrl_c_stops_at_once(
     assert len(curve_of(folder)) == 2
 
 
+def test_ctrl_c_before_there_is_a_checkpoint_promises_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def at_once(config: object, run: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("agents.maskable_ppo.train", at_once)
+    assert train.main([*SMALL, "--run", str(tmp_path / "run")]) == 130
+    assert capsys.readouterr().err == "stopped; nothing has been saved yet\n"
+
+
 def test_a_run_that_is_killed_before_its_end_is_whole_has_something_left_to_do(
     finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -626,4 +637,18 @@ def test_a_missing_library_is_named_with_what_installs_it(
     assert train.main(["rllib_ppo"]) == 2
     assert capsys.readouterr().err == (
         "train.py: rllib_ppo needs ray; install it with pip install -e '.[train,rllib]'\n"
+    )
+
+
+def test_a_library_in_parts_is_named_with_what_installs_the_rest(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def half_installed(name: str) -> None:  # as Ray says it where RLlib's own libraries are missing
+        raise ImportError("Can't import ray.tune as some dependencies are missing.")
+
+    monkeypatch.setattr(train.importlib, "import_module", half_installed)
+    assert train.main(["rllib_ppo"]) == 2
+    assert capsys.readouterr().err == (
+        "train.py: rllib_ppo needs more than there is (Can't import ray.tune as some dependencies are missing.); "
+        "install it with pip install -e '.[train,rllib]'\n"
     )
