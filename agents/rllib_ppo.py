@@ -12,8 +12,9 @@ import logging
 import os
 import re
 import socket
+import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -40,6 +41,7 @@ from kismet_env.rllib import MaskedBatch, MaskedPPO
 
 _HOST_AND_PORT = re.compile(r"(?P<host>[^:/]+):(?P<port>\d{1,5})")
 _SECONDS_TO_ANSWER = 5.0  # of a cluster
+_SECONDS_TO_BE_FREE = 20.0  # of CPUs, after the end of a run that held them
 _SECONDS_TO_PLAY = 600.0  # of an env runner, that has to compile first
 _MOST_TRIES = 20  # to get steps from env runners; where all are lost, each waits half a minute for new ones
 
@@ -74,7 +76,7 @@ class Config(maskable_ppo.Config):
 
     def provenance(self) -> Provenance:
         """Return where the policies of these options come from."""
-        return replace(super().provenance(), algorithm="rllib_ppo", config=asdict(self))
+        return replace(super().provenance(), algorithm="rllib_ppo")
 
 
 def train(config: Config, run: Run) -> None:
@@ -87,7 +89,10 @@ def train(config: Config, run: Run) -> None:
 def cluster(config: Config) -> Iterator[None]:
     """Be connected to Ray as `config` says; Refusal where it cannot be reached or has too few CPUs."""
     logging.getLogger("ray.rllib").setLevel(logging.ERROR)  # what it says is about itself
-    here = {"num_cpus": max(1, config.num_env_runners), "include_dashboard": False} if config.address == "local" else {}
+    here = {}
+    if config.address == "local":  # no more processes than are needed, nor than the machine is good for
+        cpus = min(max(1, config.num_env_runners), os.cpu_count() or 1)
+        here = {"num_cpus": cpus, "include_dashboard": False}
     address = os.environ.get("RAY_ADDRESS", "") if config.address == "auto" else config.address  # as Ray takes it
     if match := _HOST_AND_PORT.fullmatch(address):
         _check_answers(match["host"], int(match["port"]))
@@ -99,8 +104,7 @@ def cluster(config: Config) -> Iterator[None]:
             f"address={config.address!r}: {reason}; start a cluster with ray start --head, or leave out --address"
         ) from None
     try:
-        if (cpus := int(ray.cluster_resources().get("CPU", 0))) < config.num_env_runners:
-            raise Refusal(f"num_env_runners={config.num_env_runners} need a CPU each, the cluster has {cpus}")
+        _check_cpus(config.num_env_runners)
         yield
     finally:
         ray.shutdown()
@@ -114,6 +118,20 @@ def _check_answers(host: str, port: int) -> None:
         raise Refusal(
             f"no Ray cluster answers at {host}:{port} ({error}); give the address that ray start --head has printed"
         ) from None
+
+
+def _check_cpus(needed: int) -> None:
+    """Raise Refusal unless there are so many CPUs, and free: Ray itself would wait for them without a word."""
+    there = int(ray.cluster_resources().get("CPU", 0))
+    if needed > there:
+        raise Refusal(f"num_env_runners={needed} need a CPU each, there are {there}; give fewer")
+    deadline = time.monotonic() + _SECONDS_TO_BE_FREE
+    while needed > (free := int(ray.available_resources().get("CPU", 0))):
+        if time.monotonic() > deadline:
+            raise Refusal(
+                f"num_env_runners={needed} need a CPU each, of {there} others hold {there - free}; give fewer, or wait"
+            )
+        time.sleep(0.5)
 
 
 class Learner:

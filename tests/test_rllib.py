@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -40,7 +42,10 @@ SMALL = [
 ]
 ROLLOUT = 256
 PATIENCE = 600  # seconds
-ENVIRONMENT = os.environ | {"RAY_AUTH_MODE": "disabled"}  # else a head asks for a token where a user has one
+ENVIRONMENT = os.environ | {
+    "RAY_AUTH_MODE": "disabled",  # else a head asks for a token where a user has one
+    "RAY_worker_niceness": "0",  # else other jobs on the machine go before the env runners
+}
 
 
 def command(*options: object) -> list[str]:
@@ -135,6 +140,8 @@ def test_points_are_scaled_and_what_is_illegal_is_an_error() -> None:
         ("--address auto", "no Ray cluster answers at 127.0.0.1:{port}"),
         ("--observation dict", "invalid choice 'dict'"),
         ("--opponents greedy", "opponents=('greedy',): rllib_ppo plays solitaire"),
+        ("--initial-policy policy.safetensors", "initial_policy='policy.safetensors': rllib_ppo plays solitaire"),
+        ("--num-env-runners 500", f"num_env_runners=500 need a CPU each, there are {os.cpu_count()}; give fewer"),
     ],
 )
 def test_bad_input_is_one_line_and_writes_nothing(
@@ -250,6 +257,9 @@ def test_a_lost_env_runner_is_replaced_and_a_killed_run_goes_on(nodes: Nodes, tm
         os.kill(next(iter(env_runners)), signal.SIGKILL)
         wait_for(lambda: curve_of(folder)[-1]["replaced_env_runners"] == "1", run)
         wait_for(lambda: curve_of(folder)[-1]["env_runners"] == "2", run)
+        other = trained(*SMALL, "--steps", ROLLOUT, "--num-env-runners", 1, *there, "--run", tmp_path / "other")
+        refused = "num_env_runners=1 need a CPU each, of 2 others hold 2; give fewer, or wait"
+        assert (other.returncode, other.stderr) == (2, f"train.py: {refused}\n")
     finally:
         run.kill()
         run.wait()
@@ -270,11 +280,14 @@ def test_a_lost_env_runner_is_replaced_and_a_killed_run_goes_on(nodes: Nodes, tm
 def test_more_env_runners_than_cpus_are_refused(nodes: Nodes, tmp_path: Path) -> None:
     done = trained(*SMALL, "--num-env-runners", 3, "--address", nodes.address, "--run", tmp_path / "run")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "train.py: num_env_runners=3 need a CPU each, the cluster has 2\n"
+    assert done.stderr == "train.py: num_env_runners=3 need a CPU each, there are 2; give fewer\n"
     assert not list(tmp_path.iterdir())
 
 
-def test_options_of_the_recipe_that_are_ignored_are_refused() -> None:
-    for name, value in {"opponents": ("greedy",), "initial_policy": "policy.safetensors"}.items():
-        with pytest.raises(ValueError, match=name):
-            Config(**{name: value})
+def test_the_benchmark_measures_updates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # the env runner looks it up too
+    benchmark = importlib.import_module("rllib_speed")
+    config = Config(num_env_runners=1, num_envs=16, rollout_steps=16, batch_size=64, epochs=1, hidden_sizes=(16,))
+    measured = benchmark.measured(config)
+    assert re.match(r"1 env runner\(s\): [1-9][\d,]* decisions a second on the clock; [1-9]", measured), measured
