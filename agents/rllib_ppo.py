@@ -23,6 +23,7 @@ import gymnasium as gym
 import numpy as np
 import ray
 import torch
+from ray._private.services import get_ray_address_from_environment
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.core import DEFAULT_MODULE_ID
@@ -93,10 +94,10 @@ def cluster(config: Config) -> Iterator[None]:
     if config.address == "local":  # no more processes than are needed, nor than the machine is good for
         cpus = min(max(1, config.num_env_runners), os.cpu_count() or 1)
         here = {"num_cpus": cpus, "include_dashboard": False}
-    address = os.environ.get("RAY_ADDRESS", "") if config.address == "auto" else config.address  # as Ray takes it
-    if match := _HOST_AND_PORT.fullmatch(address):
-        _check_answers(match["host"], int(match["port"]))
     try:
+        address = get_ray_address_from_environment("auto", None) if config.address == "auto" else config.address
+        if match := _HOST_AND_PORT.fullmatch(address):
+            _check_answers(match["host"], int(match["port"]))
         ray.init(address=config.address, logging_level=logging.ERROR, log_to_driver=False, **here)
     except (OSError, RuntimeError, SystemExit) as error:  # the last: what answers is not Ray
         reason = " ".join(str(error).split()).split(". ")[0]
