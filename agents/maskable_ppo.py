@@ -132,12 +132,15 @@ class Config:
         )
         if not self.hidden_sizes or min(self.hidden_sizes) < 1:
             raise ValueError(f"hidden_sizes={self.hidden_sizes} are not widths of at least 1")
-        if (rollout := self.num_envs * self.rollout_steps) < 2:
-            raise ValueError("num_envs=1 and rollout_steps=1 give one step; an update needs two")
-        if rollout > _MOST_STEPS:
+        if (rollout := self.num_envs * self.rollout_steps) > _MOST_STEPS:
             raise ValueError(
                 f"num_envs={self.num_envs} and rollout_steps={self.rollout_steps} give {rollout:,} steps a rollout, "
                 f"at most {_MOST_STEPS:,} fit into memory"
+            )
+        if self.batch_size == 1 or rollout % self.batch_size == 1:  # advantages are divided by their SD
+            raise ValueError(
+                f"batch_size={self.batch_size} leaves a single step of a rollout of {rollout:,} behind a gradient, "
+                "which needs two; give another --batch-size"
             )
         if self.selection_games > _MOST_STEPS:
             raise ValueError(f"selection_games={self.selection_games} is not at most {_MOST_STEPS:,}")

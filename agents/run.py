@@ -60,6 +60,10 @@ class Config(Protocol):
     def checkpoint_minutes(self) -> float:
         """Minutes between two checkpoints."""
 
+    @property
+    def threads(self) -> int | None:
+        """Threads of the arithmetic; None: one for each core."""
+
     def provenance(self) -> Provenance:
         """Return where the policies of these options come from."""
 
@@ -96,6 +100,8 @@ class Learner(Protocol):
 C = TypeVar("C", bound=Config)
 _MAY_CHANGE = ("steps", "minutes", "num_env_runners", "address")  # how long and where, in a run that goes on
 _CHECKPOINT = "checkpoint.pt"
+_LARGEST = 1e30  # learners reckon in float32, which ends at 3e38 and 1e-38
+_MOST_THREADS = 1024
 DEFAULT_MINUTES = 5.0
 """Length of a run whose options say nothing about it."""
 
@@ -421,9 +427,11 @@ def check_options(
     for name in at_least_1:
         if (value := getattr(config, name)) is not None and value < 1:
             raise ValueError(f"{name}={value} is not at least 1")
+    if (config.threads or 1) > _MOST_THREADS:
+        raise ValueError(f"threads={config.threads} is not at most {_MOST_THREADS:,}")
     for name in above_0:
-        if (value := getattr(config, name)) is not None and not 0 < value < float("inf"):
-            raise ValueError(f"{name}={value} is not a number above 0")
+        if (value := getattr(config, name)) is not None and not 1 / _LARGEST <= value <= _LARGEST:
+            raise ValueError(f"{name}={value} is not a number above 0, at most {_LARGEST} and at least its inverse")
     for name in from_0:
         if not 0 <= getattr(config, name) < float("inf"):
             raise ValueError(f"{name}={getattr(config, name)} is not a number from 0 up")
