@@ -16,24 +16,22 @@ learns, whose last few steps would else be noise. No exact value of the game is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from agents.regression import Regression, check_learning
+from agents.regression import RoundLearner, check_learning
 from agents.run import Run, arithmetic
 from kismet_env.batch import Batch
 from kismet_env.bots.card_value import CardPlayer
 from kismet_env.engine import ROLLS_PER_TURN
 from kismet_env.evaluation import SELECTION_DICE, TRAINING_DICE, game_keys
 from kismet_env.observation import CARD, Decision, card_layout, observe_cards
-from kismet_env.policy_file import Network, Policy, save_policy
+from kismet_env.policy_file import Network, Policy
 from kismet_env.provenance import Provenance
 from kismet_env.rules import NUM_BOXES, Rules
 from kismet_env.tables import tables_of
@@ -142,78 +140,48 @@ class Judge(CardPlayer):
         return cards, self.values(cards) + beyond[games.met]
 
 
-class Learner:
+class Learner(RoundLearner):
     """Everything that changes in the course of a run."""
 
     def __init__(self, config: Config, run: Run) -> None:
-        self.config, self._run = config, run
-        seed, self._dice_seed = np.random.SeedSequence(config.seed).generate_state(2).tolist()
-        torch.manual_seed(seed)
+        self.config = config
         sizes = (card_layout(config.rules).size, *config.hidden_sizes, 1)
-        self.learned = Regression(config, sizes, columns=3)  # begins as one who plays every turn for its own points
-        self._rounds, self._games, self.steps = 0, 0, 0
-        self._is_backwards = False
+        # The network begins as that of one who plays every turn for its own points.
+        super().__init__(config, run, sizes, columns=3, unit=config.points_per_unit)
 
-    def round(self) -> dict[str, float | None]:
-        """Do a round and return what there is to say of it."""
-        config = self.config
-        share_done = self._run.share_done(self.steps)
-        backwards = config.backwards_share if config.order == "backwards" else 0.0
-        judge = self.judge()
-        mean_return = None
-        self._is_backwards = share_done < backwards
-        if self._is_backwards:
-            start = f"open:{1 + int(NUM_BOXES * share_done / backwards)}"
-            batch = Batch(NUM_BOXES * config.games, rules=config.rules, start=start)
-            batch.deal_keys(self._keys(batch.num_games))
-            cards = _cards_of(batch.decisions())
-            targets = judge.turns(cards)
-        else:
-            parts = []
-            for start in ("full", "uniform") if backwards else ("full",):
-                keys = self._keys(config.games // (2 if backwards else 1))
-                games = play(judge, keys, config.rules, start=start)
-                parts.append(judge.lessons(games, config.td_lambda))
-                mean_return = games.mean if start == "full" else mean_return
-            cards, targets = (np.concatenate(both) for both in zip(*parts, strict=True))
-        learning_rate = config.learning_rate * min(1.0, max(0.0, 1 - share_done) / (1 - backwards))
-        error = self.learned.learn(
-            cards,
-            targets,
-            loss=self._loss,
-            learning_rate=learning_rate,
-            chance=np.random.default_rng((self._dice_seed, self._rounds)),
-        )
-        self._rounds += 1
-        self.steps += len(cards)
-        return {
-            "steps": self.steps,
-            "mean_return": mean_return,
-            "selection_score": None,
-            "error": error * config.points_per_unit,
-            "learning_rate": learning_rate,
-        }
+    @property
+    def backwards_share(self) -> float:
+        """Share of the run that goes backwards."""
+        return self.config.backwards_share if self.config.order == "backwards" else 0.0
+
+    def dealt_lessons(self, share_done: float, chance: np.random.Generator) -> tuple[Cards, Values]:
+        """Return dealt cards with as many open boxes as it is time for, and what their turns are worth."""
+        start = f"open:{1 + int(NUM_BOXES * share_done)}"
+        batch = Batch(NUM_BOXES * self.config.games, rules=self.config.rules, start=start)
+        batch.deal_keys(self._keys(batch.num_games))
+        cards = _cards_of(batch.decisions())
+        return cards, self.judge().turns(cards)
+
+    def own_lessons(self, chance: np.random.Generator) -> tuple[Cards, Values, float]:
+        """Return the cards of own games, what they are worth, and the mean score of whole games."""
+        config, judge, starts = self.config, self.judge(), ("full", "uniform") if self.backwards_share else ("full",)
+        played = [play(judge, self._keys(config.games // len(starts)), config.rules, start=start) for start in starts]
+        cards, worths = zip(*(judge.lessons(games, config.td_lambda) for games in played), strict=True)
+        return np.concatenate(cards), np.concatenate(worths), played[0].mean
 
     def _keys(self, count: int) -> npt.NDArray[np.uint64]:
         """Return the keys of so many new games."""
-        self._games += count
-        return game_keys(TRAINING_DICE, self._dice_seed, range(self._games - count, self._games))
+        self.games += count
+        return game_keys(TRAINING_DICE, self.dice_seed, range(self.games - count, self.games))
 
     def judge(self) -> Judge:
         """Return the player as he judges now."""
         return Judge(self.config.rules, self.learned.average, self.config.points_per_unit)
 
-    def _loss(self, cards: Cards, targets: Values) -> Tensor:
+    def loss(self, positions: Cards, targets: Values) -> Tensor:
+        """Return the mean of the squared errors of the network, in its own unit."""
         wanted = torch.from_numpy((targets / self.config.points_per_unit).astype(np.float32))
-        return (self.learned.network(_shown(self.config.rules, cards))[:, 0] - wanted).square().mean()
-
-    def has_diverged(self, row: Mapping[str, float | None]) -> bool:
-        """Return whether the error is no number any more."""
-        return not np.isfinite(row["error"] or 0.0)
-
-    def is_due(self) -> bool:
-        """Return whether it is time for a selection score: now and then, in own games."""
-        return self._rounds % self.config.selection_every == 0 and not self._is_backwards
+        return (self.learned.network(_shown(self.config.rules, positions))[:, 0] - wanted).square().mean()
 
     def selection_score(self) -> float:
         """Return the mean score, in points, in the selection games, without luck."""
@@ -228,24 +196,6 @@ class Learner:
         return Policy(
             "card_value", Network([*layers, (weight * scale, bias * scale)], "silu"), self.config.provenance()
         )
-
-    def save(self, folder: Path, name: str) -> None:
-        """Write what has been learned into `folder`."""
-        save_policy(folder / f"{name}.safetensors", self.portable())
-
-    def state(self) -> dict[str, Any]:
-        """Return all it takes to go on as if nothing had been; the chance of a round follows from its number."""
-        return {
-            **self.learned.state(),
-            "rounds": self._rounds,
-            "games": self._games,
-            "steps": self.steps,
-        }
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Put a new learner of the same options where `state` was taken."""
-        self.learned.restore(state)
-        self._rounds, self._games, self.steps = state["rounds"], state["games"], state["steps"]
 
 
 class Games(NamedTuple):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,7 +14,8 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from agents.networks import check_widths, dense, layers_of
-from agents.run import Config, check_options
+from agents.run import Config, Run, check_options
+from kismet_env.policy_file import Policy, save_policy
 
 Positions = npt.NDArray[np.int64]
 """Positions as whole numbers, which fit into 16 bits, (N, C)."""
@@ -33,6 +36,9 @@ class Options(Config, Protocol):
     batch_size: int
     memory: int
     averaging: float
+    learning_rate: float
+    seed: int
+    selection_every: int
 
 
 def check_learning(options: Options, inputs: int, *, selection: str, above_0: str) -> None:
@@ -129,3 +135,95 @@ class Regression:
         self._optimizer.load_state_dict(state["optimizer"])
         self._positions = state["positions"].numpy().astype(np.int64)
         self._targets = state["targets"].numpy()
+
+
+class RoundLearner(ABC):
+    """Learns in rounds: from positions that are dealt, backwards from the ends of games, then from those of own games.
+
+    Args:
+        config: its options.
+        run: says how much of it is done.
+        sizes: of the layers of its network.
+        columns: whole numbers of a position.
+        unit: what 1 for the network is in the curve.
+
+    Attributes:
+        dice_seed: seed of the dice of training.
+        games: how many have been dealt so far.
+        steps: positions learned from so far.
+    """
+
+    def __init__(self, config: Options, run: Run, sizes: Sequence[int], *, columns: int, unit: float) -> None:
+        self._options, self._run, self._unit = config, run, unit
+        seed, self.dice_seed = np.random.SeedSequence(config.seed).generate_state(2).tolist()
+        torch.manual_seed(seed)
+        self.learned = Regression(config, sizes, columns=columns)
+        self.games, self.steps = 0, 0
+        self._rounds, self._is_backwards = 0, False
+
+    @property
+    def backwards_share(self) -> float:
+        """Share of the run that goes backwards."""
+        return self._options.backwards_share
+
+    @abstractmethod
+    def dealt_lessons(self, share_done: float, chance: np.random.Generator) -> tuple[Positions, Targets]:
+        """Return dealt positions and what they are worth; how far back they lie says `share_done`, from 0 to 1."""
+
+    @abstractmethod
+    def own_lessons(self, chance: np.random.Generator) -> tuple[Positions, Targets, float]:
+        """Return positions of own games, what they are worth, and the mean result of these games, for the curve."""
+
+    @abstractmethod
+    def loss(self, positions: Positions, targets: Targets) -> Tensor:
+        """Return the mean of the squared errors of the network."""
+
+    @abstractmethod
+    def selection_score(self) -> float:
+        """Return how well it plays in games on other dice."""
+
+    @abstractmethod
+    def portable(self) -> Policy:
+        """Return what has been learned, to be played without torch."""
+
+    def round(self) -> dict[str, float | None]:
+        """Do a round and return what there is to say of it."""
+        share_done, backwards = self._run.share_done(self.steps), self.backwards_share
+        chance = np.random.default_rng((self.dice_seed, self._rounds))
+        self._is_backwards, mean_return = share_done < backwards, None
+        if self._is_backwards:
+            positions, targets = self.dealt_lessons(share_done / backwards, chance)
+        else:
+            positions, targets, mean_return = self.own_lessons(chance)
+        learning_rate = self._options.learning_rate * min(1.0, max(0.0, 1 - share_done) / (1 - backwards))
+        error = self.learned.learn(positions, targets, loss=self.loss, learning_rate=learning_rate, chance=chance)
+        self._rounds += 1
+        self.steps += len(positions)
+        return {
+            "steps": self.steps,
+            "mean_return": mean_return,
+            "selection_score": None,
+            "error": error * self._unit,
+            "learning_rate": learning_rate,
+        }
+
+    def has_diverged(self, row: Mapping[str, float | None]) -> bool:
+        """Return whether the error is no number any more."""
+        return not np.isfinite(row["error"] or 0.0)
+
+    def is_due(self) -> bool:
+        """Return whether it is time for a selection score: now and then, in own games."""
+        return self._rounds % self._options.selection_every == 0 and not self._is_backwards
+
+    def save(self, folder: Path, name: str) -> None:
+        """Write what has been learned into `folder`."""
+        save_policy(folder / f"{name}.safetensors", self.portable())
+
+    def state(self) -> dict[str, Any]:
+        """Return all it takes to go on as if nothing had been; the chance of a round follows from its number."""
+        return {**self.learned.state(), "rounds": self._rounds, "games": self.games, "steps": self.steps}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Put a new learner of the same options where `state` was taken."""
+        self.learned.restore(state)
+        self._rounds, self.games, self.steps = state["rounds"], state["games"], state["steps"]

@@ -18,17 +18,14 @@ What judges is a running average of the network that learns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from agents.regression import Regression, check_learning
+from agents.regression import RoundLearner, check_learning
 from agents.run import Run, arithmetic
 from kismet_env.batch import Batch
 from kismet_env.bots import make
@@ -40,7 +37,7 @@ from kismet_env.engine import ALL_BOXES, ROLLS_PER_TURN
 from kismet_env.evaluation import SELECTION_DICE, TRAINING_DICE, game_keys
 from kismet_env.jit import Table, compiled
 from kismet_env.observation import PAIR, pair_layout
-from kismet_env.policy_file import Network, Policy, save_policy
+from kismet_env.policy_file import Network, Policy
 from kismet_env.provenance import Provenance
 from kismet_env.rules import NUM_BOXES, Rules
 from kismet_env.tables import Record
@@ -182,49 +179,31 @@ def _play_turns(
         following[index] = pair_after(tables, pairs[index], roll, action - NUM_REROLL_KEEPS, after[index])
 
 
-class Learner:
+class Learner(RoundLearner):
     """Everything that changes in the course of a run."""
 
     def __init__(self, config: Config, run: Run) -> None:
-        self.config, self._run = config, run
-        seed, self._dice_seed = np.random.SeedSequence(config.seed).generate_state(2).tolist()
-        torch.manual_seed(seed)
+        self.config = config
         sizes = (pair_layout(config.rules).size, *config.hidden_sizes, 1)
-        self.learned = Regression(config, sizes, columns=7)  # begins as one who believes the prior
-        self._rounds, self._games, self.steps = 0, 0, 0
-        self._is_backwards = False
+        # The network begins as that of one who believes the prior.
+        super().__init__(config, run, sizes, columns=7, unit=100.0)
 
-    def round(self) -> dict[str, float | None]:
-        """Do a round and return what there is to say of it."""
-        config = self.config
-        share_done = self._run.share_done(self.steps)
-        chance = np.random.default_rng((self._dice_seed, self._rounds))
-        judge, mean_share = self.judge(), None
-        self._is_backwards = share_done < config.backwards_share
-        if self._is_backwards:
-            filled = _STAGES - 1 - int(_STAGES * share_done / config.backwards_share)
-            pairs = self.dealt(config.games * _STAGES, filled, chance)
-            targets = judge.turns(pairs)
-        else:
-            half = config.games // 2
-            new = np.zeros((half, 7), np.int64)
-            counts = np.bincount(chance.integers(0, _STAGES - 2, config.games - half), minlength=_STAGES)
-            dealt = np.concatenate([self.dealt(count, filled, chance) for filled, count in enumerate(counts) if count])
-            *lessons, mean_share = judge.lessons(new, chance, config.td_lambda)
-            both = zip(lessons, judge.lessons(dealt, chance, config.td_lambda)[:2], strict=True)
-            pairs, targets = (np.concatenate(each) for each in both)
-        backwards = config.backwards_share
-        learning_rate = config.learning_rate * min(1.0, max(0.0, 1 - share_done) / (1 - backwards))
-        error = self.learned.learn(pairs, targets, loss=self._loss, learning_rate=learning_rate, chance=chance)
-        self._rounds += 1
-        self.steps += len(pairs)
-        return {
-            "steps": self.steps,
-            "mean_return": None if mean_share is None else 100 * mean_share,
-            "selection_score": None,
-            "error": 100 * error,
-            "learning_rate": learning_rate,
-        }
+    def dealt_lessons(self, share_done: float, chance: np.random.Generator) -> tuple[Pairs, Shares]:
+        """Return dealt pairs with as many filled boxes as it is time for, and what their turns are worth."""
+        filled = _STAGES - 1 - int(_STAGES * share_done)
+        pairs = self.dealt(self.config.games * _STAGES, filled, chance)
+        return pairs, self.judge().turns(pairs)
+
+    def own_lessons(self, chance: np.random.Generator) -> tuple[Pairs, Shares, float]:
+        """Return the pairs of own games, what they are worth, and how often, in %, those who begin a whole game win."""
+        games, td_lambda, judge = self.config.games, self.config.td_lambda, self.judge()
+        half = games // 2
+        counts = np.bincount(chance.integers(0, _STAGES - 2, games - half), minlength=_STAGES)
+        dealt = np.concatenate([self.dealt(count, filled, chance) for filled, count in enumerate(counts) if count])
+        *new_lessons, mean_share = judge.lessons(np.zeros((half, 7), np.int64), chance, td_lambda)
+        both = zip(new_lessons, judge.lessons(dealt, chance, td_lambda)[:2], strict=True)
+        pairs, targets = (np.concatenate(each) for each in both)
+        return pairs, targets, 100 * mean_share
 
     def judge(self) -> Judge:
         """Return the player as he judges now."""
@@ -238,8 +217,8 @@ class Learner:
                 columns.append(np.broadcast_to([ALL_BOXES, 0, 0], (count, 3)))
                 continue
             batch = Batch(count, rules=rules, start=f"open:{NUM_BOXES - boxes}")
-            batch.deal_keys(game_keys(TRAINING_DICE, self._dice_seed, range(self._games, self._games + count)))
-            self._games += int(count)  # may come from numpy, which checkpoints do not know
+            batch.deal_keys(game_keys(TRAINING_DICE, self.dice_seed, range(self.games, self.games + count)))
+            self.games += int(count)  # may come from numpy, which checkpoints do not know
             decision = batch.decisions()
             columns.append(np.stack([decision.filled, decision.basic_total, decision.armed], axis=1))
         pairs = np.concatenate([*columns, np.zeros((count, 1), np.int64)], axis=1)
@@ -252,19 +231,12 @@ class Learner:
         pairs[:, LEAD] = np.rint(other_mean - mean + reach)
         return pairs
 
-    def _loss(self, pairs: Pairs, targets: Shares) -> Tensor:
-        seen, priors = shown(self.config.rules, pairs)
+    def loss(self, positions: Pairs, targets: Shares) -> Tensor:
+        """Return the mean of the squared errors in shares of the win."""
+        seen, priors = shown(self.config.rules, positions)
         prior = torch.from_numpy(priors.clip(CERTAIN, 1 - CERTAIN).astype(np.float32)).logit()
         share = torch.sigmoid(prior + self.learned.network(torch.from_numpy(seen))[:, 0])
         return (share - torch.from_numpy(targets.astype(np.float32))).square().mean()
-
-    def has_diverged(self, row: Mapping[str, float | None]) -> bool:
-        """Return whether the error is no number any more."""
-        return not np.isfinite(row["error"] or 0.0)
-
-    def is_due(self) -> bool:
-        """Return whether it is time for a selection score: now and then, in own games."""
-        return self._rounds % self.config.selection_every == 0 and not self._is_backwards
 
     def selection_score(self) -> float:
         """Return the win rate against win_probability without luck, in %."""
@@ -278,24 +250,6 @@ class Learner:
     def portable(self) -> Policy:
         """Return what has been learned, to be played without torch."""
         return Policy("pair_value", Network(self.learned.layers(), "silu"), self.config.provenance())
-
-    def save(self, folder: Path, name: str) -> None:
-        """Write what has been learned into `folder`."""
-        save_policy(folder / f"{name}.safetensors", self.portable())
-
-    def state(self) -> dict[str, Any]:
-        """Return all it takes to go on as if nothing had been; the chance of a round follows from its number."""
-        return {
-            **self.learned.state(),
-            "rounds": self._rounds,
-            "games": self._games,
-            "steps": self.steps,
-        }
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Put a new learner of the same options where `state` was taken."""
-        self.learned.restore(state)
-        self._rounds, self._games, self.steps = state["rounds"], state["games"], state["steps"]
 
 
 def _filled_boxes(pairs: Pairs) -> npt.NDArray[np.int64]:

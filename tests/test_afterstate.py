@@ -131,7 +131,7 @@ def test_every_card_player_sees_the_same_card_once_the_basic_section_is_full() -
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ("--games 1", "two in a round"),
+        ("--games 1", "games=1 is not at least 2"),
         ("--games 9999999", "at most 1,048,576"),
         ("--td-lambda 2", "td_lambda=2"),
         ("--updates 0", "updates=0"),
