@@ -36,11 +36,12 @@ from kismet_env.provenance import package_versions
 from kismet_env.ratings import rate
 from kismet_env.rules import Rules
 from kismet_env.solver import solve
-from kismet_env.terminal import show, show_contests, show_measures
+from kismet_env.terminal import show, show_contests, show_measures, show_ratings
 from kismet_env.value_suite import load, measure, summarise_measures
 
 _README = Path(__file__).parent / "README.md"
 _LEADERBOARD = Path(__file__).parent / "docs" / "leaderboard.json"
+_RATINGS = Path(__file__).parent / "docs" / "ratings.json"
 
 
 @dataclass(frozen=True)
@@ -93,11 +94,17 @@ class Config:
     leaderboard: tyro.conf.FlagCreatePairsOff[bool] = False
     """Make the README's table and docs/leaderboard.json anew: all built-in players and ready policies, 10,000 games,
     exact means where there are any; about 15 minutes. Of the other options it takes --processes."""
+    ratings: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Make the README's ratings and docs/ratings.json anew: all built-in players and ready policies at every table that
+    can be made of two, three and four of them; about half an hour. Of the other options it takes --processes."""
 
 
 def main(config: Config) -> None:
     """Play, print, write."""
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before torch: its threads shall not spin on a busy machine
+    if config.ratings:
+        _rate_everybody(config)
+        return
     with refusing():
         config = _with_leaderboard(config)
         _check(config)
@@ -144,7 +151,7 @@ def _play(config: Config, players: dict[str, Player]) -> None:
     show(report, config.rules)
     with refusing():
         if config.leaderboard:
-            report |= {"date": datetime.now(UTC).date().isoformat(), "versions": package_versions()}
+            report = _dated(report)
             write_whole(_README, leaderboard.with_table(_README.read_text(), leaderboard.table(report)))
         _write(config, report)
         if config.plots is not None:
@@ -160,23 +167,7 @@ def _play(config: Config, players: dict[str, Player]) -> None:
 
 def _contend(config: Config, players: dict[str, Player]) -> None:
     """Let everybody play against everybody else."""
-    contests, deals = {}, -(-config.games // config.seats)
-    side_by_side = sorted(config.versus, key=config.versus.index)  # who is named twice: a - b and b - a are one table
-    tables = list(dict.fromkeys(combinations(side_by_side, config.seats)))
-    if config.optimum or "win_probability" in players:
-        prepare_matches(config.rules)
-    with progress_bar() as bar:
-        for names in tables:
-            contests[names] = play_contest(
-                [players[name] for name in names],
-                deals,
-                seed=config.seed,
-                rules=config.rules,
-                processes=config.processes,
-                watch=config.optimum,
-                report=partial(bar.advance, bar.add_task(" - ".join(names), total=deals * config.seats)),
-            )
-    report = summarise_contests(contests, rate(contests), seed=config.seed, rules=config.rules)
+    report = _contests(config, players)
     show_contests(report, config.rules)
     with refusing():
         _write(config, report)
@@ -184,6 +175,50 @@ def _contend(config: Config, players: dict[str, Player]) -> None:
             from kismet_env.plots import plot_wins
 
             _draw(config.plots, {"wins": plot_wins(report)})
+
+
+def _contests(config: Config, players: dict[str, Player]) -> dict[str, Any]:
+    """Return the report on the matches at all tables of the players, and their ratings."""
+    contests, deals = {}, -(-config.games // config.seats)
+    side_by_side = sorted(config.versus, key=config.versus.index)  # who is named twice: a - b and b - a are one table
+    tables = list(dict.fromkeys(combinations(side_by_side, config.seats)))
+    if config.optimum or "win_probability" in players:
+        prepare_matches(config.rules)
+    with progress_bar() as bar:
+        task = bar.add_task("", total=len(tables) * deals * config.seats)
+        for names in tables:
+            bar.update(task, description=" - ".join(names))
+            contests[names] = play_contest(
+                [players[name] for name in names],
+                deals,
+                seed=config.seed,
+                rules=config.rules,
+                processes=config.processes,
+                watch=config.optimum,
+                report=partial(bar.advance, task),
+            )
+    return summarise_contests(contests, rate(contests), seed=config.seed, rules=config.rules)
+
+
+def _rate_everybody(config: Config) -> None:
+    """Let all players of the README meet at tables of two, three and four, and write down their ratings."""
+    with refusing():
+        _check_alone(config, "ratings")
+        if config.processes < 1:
+            raise ValueError(f"--processes {config.processes} is not at least 1")
+        leaderboard.table_in(_README.read_text(), "ratings")  # or ValueError
+        check_writable(_RATINGS, folder=False)
+    reports = []
+    for seats, games in leaderboard.GAMES_AT_TABLE.items():
+        players = {name: make(name) for name in leaderboard.rated(seats)}
+        report = _contests(replace(config, versus=tuple(players), seats=seats, games=games), players)
+        del report["matches"]  # a megabyte of numbers that the ratings have taken in
+        print(f"{seats} seats")
+        show_ratings(report["ratings"])
+        reports.append(report)
+    with refusing():
+        write_whole(_README, leaderboard.with_table(_README.read_text(), leaderboard.ratings_table(reports), "ratings"))
+        _write(replace(config, json=_RATINGS), _dated({"tables": reports}))
 
 
 def _measure(config: Config, players: dict[str, Player]) -> None:
@@ -201,8 +236,7 @@ def _with_leaderboard(config: Config) -> Config:
     """Return what to play for the leaderboard, if it is asked for; ValueError beside options of another kind."""
     if not config.leaderboard:
         return config
-    if config != replace(Config(), leaderboard=True, processes=config.processes):
-        raise ValueError("--leaderboard has players and games of its own; of the other options it takes --processes")
+    _check_alone(config, "leaderboard")
     leaderboard.table_in(_README.read_text())  # or ValueError
     return replace(
         config,
@@ -212,6 +246,12 @@ def _with_leaderboard(config: Config) -> Config:
         exact=True,
         json=_LEADERBOARD,
     )
+
+
+def _check_alone(config: Config, table: str) -> None:
+    """Raise ValueError for options that mean nothing to who makes a table of the README."""
+    if config != replace(Config(), **{table: True}, processes=config.processes):
+        raise ValueError(f"--{table} has players and games of its own; of the other options it takes --processes")
 
 
 def _check(config: Config) -> None:
@@ -302,6 +342,11 @@ def _check_exact(config: Config, players: dict[str, Player]) -> None:
         if config.distribution and isinstance(player, StochasticPlayer):
             raise ValueError(f"--distribution would have to ask player {name!r} everything anew; leave it out")
         print(f"{name}: {cost}; Ctrl-C is safe, the same command goes on from there", file=sys.stderr)
+
+
+def _dated(report: dict[str, Any]) -> dict[str, Any]:
+    """Return the report with day and versions, for those that are kept."""
+    return report | {"date": datetime.now(UTC).date().isoformat(), "versions": package_versions()}
 
 
 def _write(config: Config, report: dict[str, Any]) -> None:

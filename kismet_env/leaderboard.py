@@ -1,10 +1,12 @@
-"""The table of players in the README: who is in it, a report as Markdown, and its place in a document.
+"""The two tables of players in the README: who is in them, reports as Markdown, and their places in a document.
 
-`python evaluate.py --leaderboard` makes it anew; the report behind it is docs/leaderboard.json.
+`python evaluate.py --leaderboard` makes that of the solitaire game anew, `--ratings` that of matches; the reports that
+they show are docs/leaderboard.json and docs/ratings.json.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from kismet_env.bots import PLAYERS, READY
@@ -14,6 +16,10 @@ PLAYED = tuple(name for name in (*PLAYERS, *READY) if name not in NEED_OPPONENTS
 """Names of the players in the table: all but those who play to win, and alone as optimal does."""
 GAMES = 10_000
 SEED = 0
+
+GAMES_AT_TABLE = {2: 4_000, 3: 600, 4: 600}
+"""Seats -> games at every table that can be made of those who are rated."""
+_FOR_TWO = ("selfplay",)
 
 _HEADINGS = ("player", "mean, 95 % interval", "without luck", "regret a game", "gap closed", "exact mean")
 
@@ -38,6 +44,32 @@ def table(report: dict[str, Any]) -> str:
             )
         )
     return "".join(line + "\n" for line in lines)
+
+
+def rated(seats: int) -> tuple[str, ...]:
+    """Return the names of those who get ratings at tables of so many: all who do not play there as another does."""
+    return tuple(name for name in (*PLAYERS, *READY) if seats == 2 or name not in _FOR_TWO)
+
+
+def ratings_table(reports: Sequence[dict[str, Any]]) -> str:
+    """Return the ratings of reports of `contest.summarise_contests` as a Markdown table, the best player first.
+
+    There is a column for each report, by its number of seats, and the order is that of the first one. Without interval
+    is who has won nothing or everything; nothing stands where a player has not played.
+    """
+    columns = [{each["player"]: each for each in report["ratings"]["players"]} for report in reports]
+    head = ("player", *(f"{report['seats']} seats" for report in reports))
+    lines = [_row(head), "|---" * len(head) + "|"]
+    for name in columns[0]:
+        lines.append(_row((name, *(_rating(column[name]) if name in column else "" for column in columns))))
+    return "".join(line + "\n" for line in lines)
+
+
+def _rating(player: dict[str, Any]) -> str:
+    rating, interval = player["rating"], player["ci95"]
+    if interval is None or interval[0] == interval[1]:  # the anchor
+        return f"{rating:.0f}"
+    return f"{rating:.1f} ± {_reach(interval):.1f}"
 
 
 def _row(cells: tuple[str, ...]) -> str:

@@ -88,7 +88,14 @@ def show_contests(report: dict[str, Any], rules: Rules) -> None:
     console.print(_contests(f"{games}, {name_of_rules(rules)}", report["matches"]))
     console.print(_seats(report["matches"]))
     if report["ratings"]:
-        console.print(_ratings(report["ratings"]))
+        show_ratings(report["ratings"])
+
+
+def show_ratings(ratings: dict[str, Any]) -> None:
+    """Print ratings, and the win rate of every player against every other."""
+    console = Console()
+    console.print(_ratings(ratings))
+    console.print(_cross(ratings))
 
 
 def _contests(title: str, matches: list[dict[str, Any]]) -> Table:
@@ -133,15 +140,21 @@ def _seats(matches: list[dict[str, Any]]) -> Table:
 
 
 def _ratings(ratings: dict[str, Any]) -> Table:
-    """Return the ratings, and the win rate of every player against every other."""
+    """Return the ratings, the best player first."""
+    table = _table(f"Ratings, {ratings['anchor']} = 0", ("", "player", "rating"), num_names=2)
+    for place, player in enumerate(ratings["players"], 1):
+        table.add_row(str(place), player["player"], _with_reach(player["rating"], player["ci95"]))
+    return table
+
+
+def _cross(ratings: dict[str, Any]) -> Table:
+    """Return who wins how often against whom; players are the numbers of their places, for want of room."""
     names = [each["player"] for each in ratings["players"]]
-    numbers = [str(place + 1) for place in range(len(names))]
-    title = f"Ratings, {ratings['anchor']} = 0, and wins in % against"
-    table = _table(title, ("", "player", "rating", *numbers), num_names=2)
-    for number, player in zip(numbers, ratings["players"], strict=True):
-        cross = ratings["cross"][player["player"]]
-        rates = [f"{100 * cross[name]:.1f}" if name in cross else "" for name in names]
-        table.add_row(number, player["player"], _with_reach(player["rating"], player["ci95"]), *rates)
+    places = [str(place) for place in range(1, len(names) + 1)]
+    table = _table("Wins in % of who stands at the left, by place, against", ("", *places), num_names=1)
+    for place, name in zip(places, names, strict=True):
+        cross = ratings["cross"][name]
+        table.add_row(place, *(f"{100 * cross[other]:.1f}" if other in cross else "" for other in names))
     return table
 
 
