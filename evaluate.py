@@ -28,6 +28,8 @@ except ModuleNotFoundError as missing:
 from kismet_env import asked, leaderboard
 from kismet_env.batch import MOST_PLAYERS
 from kismet_env.bots import AskedPlayer, Player, StochasticPlayer, TurnPlayer, make
+from kismet_env.bots.pair_value import PairPlayer
+from kismet_env.bots.win_probability import WinProbability
 from kismet_env.command_line import check_writable, prepare_matches, progress_bar, refusing, run, teller, write_whole
 from kismet_env.contest import play_contest, summarise_contests
 from kismet_env.dice import hash_words
@@ -182,7 +184,7 @@ def _contests(config: Config, players: dict[str, Player]) -> dict[str, Any]:
     contests, deals = {}, -(-config.games // config.seats)
     side_by_side = sorted(config.versus, key=config.versus.index)  # who is named twice: a - b and b - a are one table
     tables = list(dict.fromkeys(combinations(side_by_side, config.seats)))
-    if config.optimum or "win_probability" in players:
+    if config.optimum or any(isinstance(player, WinProbability | PairPlayer) for player in players.values()):
         prepare_matches(config.rules)
     with progress_bar() as bar:
         task = bar.add_task("", total=len(tables) * deals * config.seats)
