@@ -266,6 +266,17 @@ def test_who_is_named_twice_meets_himself_once_and_everybody_else_once(tmp_path:
     assert [(match["a"], match["b"]) for match in matches] == [("greedy", "greedy"), ("greedy", "random")]
 
 
+@pytest.mark.parametrize(("name", "times"), [("selfplay", 1), ("win_probability", 1), ("optimal", 0)])
+def test_what_players_to_win_need_is_prepared_before_they_play(
+    name: str, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepared: list[Rules] = []
+    monkeypatch.setattr(evaluate, "prepare_matches", prepared.append)
+    with rough_judges(monkeypatch):
+        assert run(main, Config, ["--versus", "greedy", name, "--no-optimum", "--games", "2"]) == DONE
+    assert prepared == [Rules()] * times
+
+
 @pytest.mark.parametrize("option", ["--exact", "--distribution"])
 def test_what_is_known_exactly_is_worked_out_where_it_is_asked_for(
     option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
