@@ -25,7 +25,7 @@ MEMBER = "kismet.json"
 ENV_ID = "kismet_env/Kismet-v0"
 _LARGEST = 1_000_000  # bytes
 _KINDS: dict[str, type] = {"rules": dict, "num_players": int, "seed": int, "config": dict, "versions": dict}  # else str
-_RECORDED = ("kismet-env", "numpy", "numba", "gymnasium", "torch", "stable-baselines3", "sb3-contrib")
+_RECORDED = ("kismet-env", "numpy", "numba", "gymnasium", "torch", "stable-baselines3", "sb3-contrib", "ray")
 
 
 def package_versions() -> dict[str, str]:
