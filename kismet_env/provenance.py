@@ -107,6 +107,7 @@ class Provenance:
             raise ValueError(
                 "the policy was trained with other rules: "
                 + "; ".join(f"{name}={theirs[name]!r} there, {ours[name]!r} here" for name in differ)
+                + "; let it play under those, or train one for these"
             )
         layout = layout_read(rules, self.num_players, self.observation).fingerprint
         if self.layout != layout:

@@ -28,7 +28,9 @@ def test_they_play_well_by_their_names(name: str) -> None:
 
 @pytest.mark.parametrize("name", READY)
 def test_their_cards_say_where_they_are_from_and_how_they_play(name: str) -> None:
-    card, provenance = READY[name].with_suffix(".md").read_text(), load_policy(READY[name]).provenance
+    card, policy = READY[name].with_suffix(".md").read_text(), load_policy(READY[name])
+    provenance, numbers = policy.provenance, sum(weight.size + bias.size for weight, bias in policy.network.layers)
+    assert f"{round(numbers, -3):,} weights" in " ".join(card.split())
     assert f"python train.py {provenance.algorithm}" in card
     assert provenance.rules == Rules()
     assert str(SCORES[name]) in card
@@ -49,6 +51,7 @@ def test_they_refuse_what_they_are_not_made_for() -> None:
     with pytest.raises(ValueError, match="afterstate") as refusal:
         make("afterstate", Rules(joker="natural"))
     assert "\n" not in str(refusal.value)
+    assert "train one for these" in str(refusal.value)
     with pytest.raises(ValueError, match="draws no lots"):
         make("afterstate:sample")
 
