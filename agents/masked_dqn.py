@@ -110,8 +110,11 @@ class Config:
                 f"memory={self.memory} is not from (n_steps + 1) x num_envs, {(self.n_steps + 1) * self.num_envs:,}, "
                 f"to {_MOST:,} decisions"
             )
-        if max(self.batch_size, self.selection_games) > _MOST:
-            raise ValueError(f"batch_size and selection_games are not at most {_MOST:,}")
+        sizes = {name: getattr(self, name) for name in ("batch_size", "selection_games")}
+        sizes["num_envs x round_steps"] = self.num_envs * self.round_steps  # between two moments to save and to stop
+        for name, size in sizes.items():
+            if size > _MOST:
+                raise ValueError(f"{name}={size:,} is not at most {_MOST:,}")
         check_widths(layout_of(self.rules).size, self.hidden_sizes, _NUM_ACTIONS)
 
     def provenance(self) -> Provenance:

@@ -93,7 +93,14 @@ def test_a_resumed_run_equals_the_uninterrupted_one(
 
 
 def test_options_that_cannot_be_are_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for options in ("--memory 100", "--n-steps 0", "--averaging 2", "--hidden-sizes 0", "--minutes 0"):
+    for options in (
+        "--memory 100",
+        "--n-steps 0",
+        "--averaging 2",
+        "--hidden-sizes 0",
+        "--minutes 0",
+        "--round-steps 99999999",
+    ):
         assert train.main(["masked_dqn", *options.split(), "--run", str(tmp_path / "run")]) == 2
         assert capsys.readouterr().err.count("\n") == 1
     assert not (tmp_path / "run").exists()
