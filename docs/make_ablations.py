@@ -4,10 +4,10 @@ RUNS is a folder of runs of train.py under the standard rules, named base_0, bas
 their seeds; those of the seeds that every arm has come to an end with are taken. Every arm has a panel of its own,
 beside the base: the mean selection score and, as a band, the lowest and the highest seed.
 
-The table that is printed is about the policies at the ends of the runs: what they score in games on other dice, masked,
-without luck, by seed and in the mean, with Student's 95 % interval over the seeds; what they lose against the optimum;
-the last selection scores, of unmasked games where there were no masks in training; and the illegal actions a game in
-the last rollout.
+The table that is printed is about the policies at the ends of the runs: what they score in games on other dice,
+masked, without luck, by seed and in the mean, with Student's 95 % interval over the seeds; the same where they draw
+lots instead of playing their most probable action; what they lose against the optimum; the last selection scores, of
+unmasked games where there were no masks in training; and the illegal actions a game in the last rollout.
 """
 
 import sys
@@ -42,29 +42,43 @@ def main(arguments: list[str]) -> None:
     folders = {name: [Path(folder) / f"{name}_{seed}" for seed in shared] for name in names}
     write_whole(Path(file), png(_panels({name: selection_scores(paths) for name, paths in folders.items()})))
     optimum = solve(progress=True).expected_score
-    columns = "arm", "without luck, by seed", "mean", "regret: keeps", "boxes", "last selection score", "illegal a game"
+    columns = (
+        *("arm", "without luck, by seed", "mean", "drawing lots", "regret: keeps", "boxes"),
+        *("last selection score", "illegal a game"),
+    )
     print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
     with progress_bar() as bar:
         for name, paths in folders.items():
-            task = bar.add_task(name, total=GAMES * len(paths))
-            regrets = np.array([_regrets(path, partial(bar.advance, task)) for path in paths])
+            task = bar.add_task(name, total=2 * GAMES * len(paths))
+            regrets, drawn = (
+                np.array([_regrets(path, play_by, partial(bar.advance, task)) for path in paths])
+                for play_by in ("", ":sample")
+            )
             scores = optimum - regrets.sum(1)
             keeps, boxes = regrets.mean(0)
-            interval = mean_interval(scores)
-            reach = f" ± {(interval[1] - interval[0]) / 2:.1f}" if interval else ""
             last = [curve_of(path)[-2:] for path in paths]
             illegal = [_illegal(*rows) for rows in last]
             alone = [float(rows[-1]["selection_score"]) for rows in last]
             by_seed = ", ".join(f"{score:.1f}" for score in scores)
             print(
-                f"| {name} | {by_seed} | {scores.mean():.1f}{reach} | {keeps:.1f} | {boxes:.1f} "
+                f"| {name} | {by_seed} | {_mean(scores)} | {_mean(optimum - drawn.sum(1))} | {keeps:.1f} | {boxes:.1f} "
                 f"| {np.mean(alone):.1f} | {np.mean(illegal):.1f} |"
             )
 
 
-def _regrets(run: Path, report: partial[None]) -> tuple[float, float]:
-    """Return the points a game that the policy at the end of a run loses by its keeps, and by the boxes it fills."""
-    player = make(f"policy:{run / 'policy.safetensors'}")
+def _mean(scores: np.ndarray) -> str:
+    """Return the mean of scores by seed (n,), with Student's 95 % interval where there is one."""
+    interval = mean_interval(scores)
+    reach = f" ± {(interval[1] - interval[0]) / 2:.1f}" if interval else ""
+    return f"{scores.mean():.1f}{reach}"
+
+
+def _regrets(run: Path, play_by: str, report: partial[None]) -> tuple[float, float]:
+    """Return the points a game that the policy at the end of a run loses by its keeps, and by the boxes it fills.
+
+    `play_by` stands behind its name: "" for its most probable actions, ":sample" where it draws lots.
+    """
+    player = make(f"policy:{run / 'policy.safetensors'}{play_by}")
     games = play(player, GAMES, seed=SEED, watcher=partial(Regrets, solve()), report=report)
     lost, by_boxes = (games.measures[name].sum(1).mean() for name in ("regret_by_turn", "regret_by_box"))
     return float(lost - by_boxes), float(by_boxes)
