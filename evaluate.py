@@ -252,7 +252,8 @@ def _with_leaderboard(config: Config) -> Config:
 
 def _check_alone(config: Config, table: str) -> None:
     """Raise ValueError for options that mean nothing to who makes a table of the README."""
-    if config != replace(Config(), **{table: True}, processes=config.processes):
+    own = Config(leaderboard=table == "leaderboard", ratings=table == "ratings", processes=config.processes)
+    if config != own:
         raise ValueError(f"--{table} has players and games of its own; of the other options it takes --processes")
 
 

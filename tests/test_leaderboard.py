@@ -97,7 +97,9 @@ def test_a_new_table_takes_the_place_of_the_old_one() -> None:
 
 
 @pytest.mark.parametrize("option", ["--leaderboard", "--ratings"])
-@pytest.mark.parametrize("argv", [["greedy"], ["--games", "10"], ["--rules", "strict"], ["--no-optimum"]])
+@pytest.mark.parametrize(
+    "argv", [["greedy"], ["--games", "10"], ["--rules", "strict"], ["--no-optimum"], ["--value-suite"]]
+)
 def test_they_take_no_players_and_games_but_their_own(
     option: str, argv: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
