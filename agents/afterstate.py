@@ -29,7 +29,7 @@ from agents.run import Run, arithmetic
 from kismet_env.batch import Batch
 from kismet_env.bots.card_value import CardPlayer
 from kismet_env.engine import ROLLS_PER_TURN
-from kismet_env.evaluation import SELECTION_DICE, TRAINING_DICE, game_keys
+from kismet_env.evaluation import SELECTION_DICE, game_keys
 from kismet_env.observation import CARD, Decision, card_layout, observe_cards
 from kismet_env.policy_file import Network, Policy
 from kismet_env.provenance import Provenance
@@ -140,11 +140,10 @@ class Judge(CardPlayer):
         return cards, self.values(cards) + beyond[games.met]
 
 
-class Learner(RoundLearner):
+class Learner(RoundLearner[Config]):
     """Everything that changes in the course of a run."""
 
     def __init__(self, config: Config, run: Run) -> None:
-        self.config = config
         sizes = (card_layout(config.rules).size, *config.hidden_sizes, 1)
         # The network begins as that of one who plays every turn for its own points.
         super().__init__(config, run, sizes, columns=3, unit=config.points_per_unit)
@@ -158,21 +157,18 @@ class Learner(RoundLearner):
         """Return dealt cards with as many open boxes as it is time for, and what their turns are worth."""
         start = f"open:{1 + int(NUM_BOXES * share_done)}"
         batch = Batch(NUM_BOXES * self.config.games, rules=self.config.rules, start=start)
-        batch.deal_keys(self._keys(batch.num_games))
+        batch.deal_keys(self.new_keys(batch.num_games))
         cards = _cards_of(batch.decisions())
         return cards, self.judge().turns(cards)
 
     def own_lessons(self, chance: np.random.Generator) -> tuple[Cards, Values, float]:
         """Return the cards of own games, what they are worth, and the mean score of whole games."""
         config, judge, starts = self.config, self.judge(), ("full", "uniform") if self.backwards_share else ("full",)
-        played = [play(judge, self._keys(config.games // len(starts)), config.rules, start=start) for start in starts]
+        played = [
+            play(judge, self.new_keys(config.games // len(starts)), config.rules, start=start) for start in starts
+        ]
         cards, worths = zip(*(judge.lessons(games, config.td_lambda) for games in played), strict=True)
         return np.concatenate(cards), np.concatenate(worths), played[0].mean
-
-    def _keys(self, count: int) -> npt.NDArray[np.uint64]:
-        """Return the keys of so many new games."""
-        self.games += count
-        return game_keys(TRAINING_DICE, self.dice_seed, range(self.games - count, self.games))
 
     def judge(self) -> Judge:
         """Return the player as he judges now."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from agents.networks import check_widths, dense, layers_of
 from agents.run import Config, Run, check_options
+from kismet_env.evaluation import TRAINING_DICE, game_keys
 from kismet_env.policy_file import Policy, save_policy
 
 Positions = npt.NDArray[np.int64]
@@ -137,7 +138,10 @@ class Regression:
         self._targets = state["targets"].numpy()
 
 
-class RoundLearner(ABC):
+C = TypeVar("C", bound=Options)
+
+
+class RoundLearner(ABC, Generic[C]):
     """Learns in rounds: from positions that are dealt, backwards from the ends of games, then from those of own games.
 
     Args:
@@ -148,23 +152,23 @@ class RoundLearner(ABC):
         unit: what 1 for the network is in the curve.
 
     Attributes:
-        dice_seed: seed of the dice of training.
-        games: how many have been dealt so far.
+        config: as above.
+        learned: the network.
         steps: positions learned from so far.
     """
 
-    def __init__(self, config: Options, run: Run, sizes: Sequence[int], *, columns: int, unit: float) -> None:
-        self._options, self._run, self._unit = config, run, unit
-        seed, self.dice_seed = np.random.SeedSequence(config.seed).generate_state(2).tolist()
+    def __init__(self, config: C, run: Run, sizes: Sequence[int], *, columns: int, unit: float) -> None:
+        self.config, self._run, self._unit = config, run, unit
+        seed, self._dice_seed = np.random.SeedSequence(config.seed).generate_state(2).tolist()
         torch.manual_seed(seed)
         self.learned = Regression(config, sizes, columns=columns)
-        self.games, self.steps = 0, 0
-        self._rounds, self._is_backwards = 0, False
+        self._rounds, self._games, self.steps = 0, 0, 0
+        self._is_backwards = False
 
     @property
     def backwards_share(self) -> float:
         """Share of the run that goes backwards."""
-        return self._options.backwards_share
+        return self.config.backwards_share
 
     @abstractmethod
     def dealt_lessons(self, share_done: float, chance: np.random.Generator) -> tuple[Positions, Targets]:
@@ -189,13 +193,13 @@ class RoundLearner(ABC):
     def round(self) -> dict[str, float | None]:
         """Do a round and return what there is to say of it."""
         share_done, backwards = self._run.share_done(self.steps), self.backwards_share
-        chance = np.random.default_rng((self.dice_seed, self._rounds))
+        chance = np.random.default_rng((self._dice_seed, self._rounds))
         self._is_backwards, mean_return = share_done < backwards, None
         if self._is_backwards:
             positions, targets = self.dealt_lessons(share_done / backwards, chance)
         else:
             positions, targets, mean_return = self.own_lessons(chance)
-        learning_rate = self._options.learning_rate * min(1.0, max(0.0, 1 - share_done) / (1 - backwards))
+        learning_rate = self.config.learning_rate * min(1.0, max(0.0, 1 - share_done) / (1 - backwards))
         error = self.learned.learn(positions, targets, loss=self.loss, learning_rate=learning_rate, chance=chance)
         self._rounds += 1
         self.steps += len(positions)
@@ -207,13 +211,18 @@ class RoundLearner(ABC):
             "learning_rate": learning_rate,
         }
 
+    def new_keys(self, count: int) -> npt.NDArray[np.uint64]:
+        """Return the keys of so many new games of training, (count,)."""
+        first, self._games = self._games, self._games + int(count)  # numpy's numbers are nothing for checkpoints
+        return game_keys(TRAINING_DICE, self._dice_seed, range(first, self._games))
+
     def has_diverged(self, row: Mapping[str, float | None]) -> bool:
         """Return whether the error is no number any more."""
         return not np.isfinite(row["error"] or 0.0)
 
     def is_due(self) -> bool:
         """Return whether it is time for a selection score: now and then, in own games."""
-        return self._rounds % self._options.selection_every == 0 and not self._is_backwards
+        return self._rounds % self.config.selection_every == 0 and not self._is_backwards
 
     def save(self, folder: Path, name: str) -> None:
         """Write what has been learned into `folder`."""
@@ -221,9 +230,9 @@ class RoundLearner(ABC):
 
     def state(self) -> dict[str, Any]:
         """Return all it takes to go on as if nothing had been; the chance of a round follows from its number."""
-        return {**self.learned.state(), "rounds": self._rounds, "games": self.games, "steps": self.steps}
+        return {**self.learned.state(), "rounds": self._rounds, "games": self._games, "steps": self.steps}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Put a new learner of the same options where `state` was taken."""
         self.learned.restore(state)
-        self._rounds, self.games, self.steps = state["rounds"], state["games"], state["steps"]
+        self._rounds, self._games, self.steps = state["rounds"], state["games"], state["steps"]

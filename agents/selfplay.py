@@ -34,7 +34,7 @@ from kismet_env.card_pair import CERTAIN, LEAD, OTHER, Pairs, pair_after
 from kismet_env.contest import play_contest
 from kismet_env.dice import KEEP_AND_ONE, NUM_DICE, NUM_FACES, NUM_REROLL_KEEPS, NUM_ROLLS, ROLL_PROBABILITY
 from kismet_env.engine import ALL_BOXES, ROLLS_PER_TURN
-from kismet_env.evaluation import SELECTION_DICE, TRAINING_DICE, game_keys
+from kismet_env.evaluation import SELECTION_DICE
 from kismet_env.jit import Table, compiled
 from kismet_env.observation import PAIR, pair_layout
 from kismet_env.policy_file import Network, Policy
@@ -179,11 +179,10 @@ def _play_turns(
         following[index] = pair_after(tables, pairs[index], roll, action - NUM_REROLL_KEEPS, after[index])
 
 
-class Learner(RoundLearner):
+class Learner(RoundLearner[Config]):
     """Everything that changes in the course of a run."""
 
     def __init__(self, config: Config, run: Run) -> None:
-        self.config = config
         sizes = (pair_layout(config.rules).size, *config.hidden_sizes, 1)
         # The network begins as that of one who believes the prior.
         super().__init__(config, run, sizes, columns=7, unit=100.0)
@@ -217,8 +216,7 @@ class Learner(RoundLearner):
                 columns.append(np.broadcast_to([ALL_BOXES, 0, 0], (count, 3)))
                 continue
             batch = Batch(count, rules=rules, start=f"open:{NUM_BOXES - boxes}")
-            batch.deal_keys(game_keys(TRAINING_DICE, self.dice_seed, range(self.games, self.games + count)))
-            self.games += int(count)  # may come from numpy, which checkpoints do not know
+            batch.deal_keys(self.new_keys(count))
             decision = batch.decisions()
             columns.append(np.stack([decision.filled, decision.basic_total, decision.armed], axis=1))
         pairs = np.concatenate([*columns, np.zeros((count, 1), np.int64)], axis=1)
