@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from make_learning_curves import curve_of, draw_seeds, selection_scores
+from make_learning_curves import curve_of, draw_seeds, scored
 from matplotlib.figure import Figure
 
 from kismet_env.bots import make
@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> None:
             f"make_ablations.py: there is no seed in {folder} with which all of {names} have come to an end"
         )
     folders = {name: [Path(folder) / f"{name}_{seed}" for seed in shared] for name in names}
-    write_whole(Path(file), png(_panels({name: selection_scores(paths) for name, paths in folders.items()})))
+    write_whole(Path(file), png(_panels({name: scored(paths, "selection_score") for name, paths in folders.items()})))
     optimum = solve(progress=True).expected_score
     columns = (
         *("arm", "without luck, by seed", "mean", "drawing lots", "regret: keeps", "boxes"),
@@ -90,7 +90,7 @@ def _illegal(before: dict[str, str], last: dict[str, str]) -> float:
 
 
 @paper
-def _panels(curves: dict[str, tuple[np.ndarray, np.ndarray]]) -> Figure:
+def _panels(curves: dict[str, tuple[np.ndarray, ...]]) -> Figure:
     arms = [name for name in curves if name != _BASE]
     figure = Figure(figsize=(2.6 * len(arms), 3.2), layout="constrained")
     panels = figure.subplots(1, len(arms), sharex=True, sharey=True, squeeze=False)[0]

@@ -41,11 +41,13 @@ def curve_of(run: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(lines))
 
 
-def selection_scores(runs: Sequence[Path]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the steps (n,) at which all runs have been scored, and the scores (runs, n)."""
-    scored = [{int(row["steps"]): float(row["selection_score"]) for row in _scored(run)} for run in runs]
-    steps = sorted(set.intersection(*map(set, scored)))
-    return np.array(steps), np.array([[scores[step] for step in steps] for scores in scored])
+def scored(runs: Sequence[Path], *columns: str) -> tuple[np.ndarray, ...]:
+    """Return the steps (n,) at which all runs have been scored, and what stands in their `columns` there, (runs, n)."""
+    curves = [{int(row["steps"]): row for row in curve_of(run) if row["selection_score"]} for run in runs]
+    steps = sorted(set.intersection(*map(set, curves)))
+    return np.array(steps), *(
+        np.array([[float(rows[step][column]) for step in steps] for rows in curves]) for column in columns
+    )
 
 
 def draw_seeds(axes: Axes, x: Any, values: np.ndarray, **style: Any) -> None:
@@ -54,25 +56,20 @@ def draw_seeds(axes: Axes, x: Any, values: np.ndarray, **style: Any) -> None:
     axes.fill_between(x, values.min(0), values.max(0), color=line.get_color(), alpha=0.25, linewidth=0)
 
 
-def _scored(run: Path) -> list[dict[str, str]]:
-    return [row for row in curve_of(run) if row["selection_score"]]
-
-
 @paper
 def _curves(named: dict[str, list[Path]]) -> Figure:
     optimum = solve(progress=True).expected_score
     judged = {name: runs for name, runs in named.items() if all(_judgement(run).exists() for run in runs)}
-    counted = all("processor_minutes" in _scored(run)[0] for runs in named.values() for run in runs)
+    counted = all("processor_minutes" in curve_of(run)[0] for runs in named.values() for run in runs)
     clock = "processor_minutes" if counted else "minutes"
     figure = Figure(figsize=(12 if judged else 9, 3.6), layout="constrained")
     by_steps, by_minutes, *by_turn = figure.subplots(1, 3 if judged else 2)
     by_minutes.sharey(by_steps)
     styles = {name: {"color": f"C{index}", "marker": "o", "markersize": 3} for index, name in enumerate(named)}
     for name, runs in named.items():
-        steps, scores = selection_scores(runs)
-        minutes = [np.mean([_minutes_at(step, run, clock) for run in runs]) for step in steps]
+        steps, scores, minutes = scored(runs, "selection_score", clock)
         draw_seeds(by_steps, steps / 1e6, optimum - scores, label=name, **styles[name])
-        draw_seeds(by_minutes, minutes, optimum - scores, label=name, **styles[name])
+        draw_seeds(by_minutes, minutes.mean(0), optimum - scores, label=name, **styles[name])
     behind = optimum - yardstick()
     for axes in (by_steps, by_minutes):
         axes.axhline(behind, color="0.5", linewidth=1, linestyle=":")
@@ -92,11 +89,6 @@ def _curves(named: dict[str, list[Path]]) -> Figure:
         axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_formatter(NullFormatter())
     return figure
-
-
-def _minutes_at(step: int, run: Path, clock: str) -> float:
-    """Return when a run had come to a step."""
-    return next(float(row[clock]) for row in _scored(run) if int(row["steps"]) == step)
 
 
 def _judgement(run: Path) -> Path:
