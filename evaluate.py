@@ -206,21 +206,24 @@ def _rate_everybody(config: Config) -> None:
     """Let all players of the README meet at tables of two, three and four, and write down their ratings."""
     with refusing():
         _check_alone(config, "ratings")
-        if config.processes < 1:
-            raise ValueError(f"--processes {config.processes} is not at least 1")
         leaderboard.table_in(_README.read_text(), "ratings")  # or ValueError
-        check_writable(_RATINGS, folder=False)
+        config = replace(config, json=_RATINGS)
+        tables = [
+            replace(config, versus=leaderboard.rated(seats), seats=seats, games=games)
+            for seats, games in leaderboard.GAMES_AT_TABLE.items()
+        ]
+        for table in tables:
+            _check(table)
     reports = []
-    for seats, games in leaderboard.GAMES_AT_TABLE.items():
-        players = {name: make(name) for name in leaderboard.rated(seats)}
-        report = _contests(replace(config, versus=tuple(players), seats=seats, games=games), players)
+    for table in tables:
+        report = _contests(table, {name: make(name) for name in table.versus})
         del report["matches"]  # a megabyte of numbers that the ratings have taken in
-        print(f"{seats} seats")
+        print(f"{table.seats} seats")
         show_ratings(report["ratings"])
         reports.append(report)
     with refusing():
         write_whole(_README, leaderboard.with_table(_README.read_text(), leaderboard.ratings_table(reports), "ratings"))
-        _write(replace(config, json=_RATINGS), _dated({"tables": reports}))
+        _write(config, _dated({"tables": reports}))
 
 
 def _measure(config: Config, players: dict[str, Player]) -> None:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from rough import rough_judges
 
 import evaluate
 from evaluate import Config, main
@@ -11,7 +12,6 @@ from kismet_env import leaderboard
 from kismet_env.bots import PLAYERS, READY
 from kismet_env.command_line import DONE, WRONG_INPUT, run
 from kismet_env.leaderboard import ratings_table, table, table_in, with_table
-from tests.rough import rough_judges
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
